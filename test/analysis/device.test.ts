@@ -80,7 +80,11 @@ test('the examples that come with the project', () => {
     ['NVIDIA A100 80GB', 312e12, 80e9],
     ['two cores of an AMD EPYC (Zen 4)', 473e9, 24 * 2 ** 30],
     ['NVIDIA H100 SXM', 989.4e12, 80e9],
+    ['NVIDIA H200 SXM', 989.4e12, 141e9],
     ['TPU v4', 275e12, 32 * 2 ** 30],
+    ['TPU v5e', 197e12, 16e9],
+    ['TPU v5p', 459e12, 95e9],
+    ['TPU v6e', 918e12, 32e9],
   ]);
 });
 

@@ -37,6 +37,8 @@ export interface PlanRequest {
   readonly devices?: number | undefined;
   /** One shape of a slice instead of all that there are. */
   readonly shape?: readonly number[] | undefined;
+  /** Rows of a global batch, tried one by one; by default those of the training data. */
+  readonly rows?: readonly number[] | undefined;
   /** Whether other checkpoint policies than the configured one are tried. */
   readonly policies?: boolean | undefined;
 }
@@ -45,6 +47,8 @@ export interface PlanRequest {
 export interface MeshPlan {
   readonly iciMeshShape: readonly number[];
   readonly dcnMeshShape: readonly number[] | null;
+  /** Of a global batch. */
+  readonly rows: number;
   /** Of the layers that recompute; undefined where there are none. */
   readonly policy: string | undefined;
   /** Bytes on a device. */
@@ -59,10 +63,14 @@ export interface MeshPlan {
 export interface MeshPlans {
   readonly axisNames: readonly string[];
   readonly devices: number;
-  readonly rows: number;
-  readonly tokensPerStep: number;
+  /** What a row holds, in `unit`. */
+  readonly tokensPerRow: number;
   readonly unit: string;
-  readonly flopsPerStep: number;
+  /** Of the model, PaLM's. */
+  readonly flopsPerRow: number;
+  /** As configured. */
+  readonly rows: number;
+  readonly policy: string | undefined;
   readonly plans: readonly MeshPlan[];
   /** Reasons with the shapes that they refuse. */
   readonly refused: ReadonlyMap<string, readonly (readonly number[])[]>;
@@ -72,6 +80,9 @@ export interface MeshPlans {
 
 /** Meshes that other policies are tried on. */
 const RETRIED = 4;
+
+/** What names of axes between slices begin with. */
+const SLICES = 'slices of ';
 
 /** Bytes of a float32, the type of variables and gradients. */
 const FLOAT_BYTES = 4;
@@ -95,6 +106,10 @@ function withPolicy(task: Config<SingleTask>, paths: readonly string[], policy: 
 function shapesFor(mesh: Config<Mesh>, { devices, shape }: PlanRequest): readonly (readonly number[])[] {
   const { dcnMeshShape, meshAxisNames } = mesh;
   const slices = (dcnMeshShape ?? []).reduce((product, size) => product * size, 1);
+  if (shape !== undefined && shape.length !== meshAxisNames.length)
+    throw new UsageError(
+      `--shape=[${shape}]: expected devices along each of the axes ${meshAxisNames.join(', ')}, such as [${mesh.iciMeshShape}].`,
+    );
   if (shape !== undefined) return [shape];
   const all = devices ?? build(mesh).ways();
   if (all % slices === 0) return meshShapes(all / slices, meshAxisNames.length);
@@ -113,17 +128,17 @@ class Planning {
   constructor(
     private readonly config: Config<SingleTask>,
     private readonly mesh: Config<Mesh>,
+    /** Of any number of rows. */
     private readonly batch: BatchSpecs,
-    private readonly rows: number,
-    private readonly flopsPerStep: number,
+    private readonly flopsPerRow: number,
     private readonly device: PlannedDevice,
-    readonly policyPaths: readonly string[],
+    private readonly policyPaths: readonly string[],
   ) {}
 
-  /** Plans one mesh under a policy; what cannot be is noted. */
-  plan(shape: readonly number[], policy: string | undefined): void {
+  /** Plans one mesh; what cannot be is noted. */
+  plan(shape: readonly number[], rows: number, policy: string | undefined): void {
     try {
-      this.plans.push(this.planned(shape, policy));
+      this.plans.push(this.planned(shape, rows, policy));
     } catch (error) {
       if (!(error instanceof ConfigError || error instanceof CompilerError || error instanceof TooLarge))
         throw error;
@@ -133,32 +148,29 @@ class Planning {
     }
   }
 
-  private planned(shape: readonly number[], policy: string | undefined): MeshPlan {
+  private planned(shape: readonly number[], rows: number, policy: string | undefined): MeshPlan {
     const task = this.taskWith(policy);
     const mesh = build(copyWith(this.mesh, { iciMeshShape: [...shape] }));
-    const rows = mesh.localRows(this.rows);
-    const local = mesh.localVariables(task.variables);
-    const layout = task.layout(undefined, local);
-    const variables = FLOAT_BYTES * layout.size;
-    const gradients = FLOAT_BYTES * changingPart(layout).size;
-    const slots = slotBytes(task.slotLayouts(layout));
-    const state = variables + gradients + slots;
-    const { memoryBytes, peakFlops } = this.device;
+    const own = mesh.localRows(rows);
+    const layout = task.layout(undefined, mesh.localVariables(task.variables));
+    const numbers = layout.size + changingPart(layout).size;
+    const state = FLOAT_BYTES * numbers + slotBytes(task.slotLayouts(layout));
+    const { memoryBytes, peakFlops, name } = this.device;
     if (state > memoryBytes)
-      throw new TooLarge('variables, gradients and slots alone do not fit into a device');
-    const batch = withRows(this.batch, () => rows);
+      throw new TooLarge(`variables, gradients and slots alone are more than ${name} has.`);
+    const batch = withRows(this.batch, () => own);
     const step = deviceStep(task, batch, mesh);
     const { arena, packed, scratch, constants } = step.memory;
     const memory = state + specBytes(batch) + arena + packed + scratch + constants;
-    const number = (names: readonly string[]) => mesh.groupOf(names).axes;
-    const slices = mesh.axisNames.flatMap((name, i) => (name.startsWith('slices of ') ? [i] : []));
-    const links = { slices, rows: number(mesh.hp.inputsSplitMapping) };
-    const time = stepTime(step, state, this.device, links);
+    const slices = mesh.axisNames.flatMap((name, i) => (name.startsWith(SLICES) ? [i] : []));
+    const { axes } = mesh.groupOf(mesh.hp.inputsSplitMapping);
+    const time = stepTime(step, state, this.device, { slices, rows: axes });
     const peak = mesh.ways() * peakFlops[step.precision]!;
     return {
-      ...{ iciMeshShape: shape, dcnMeshShape: mesh.hp.dcnMeshShape, policy, memory, time },
+      ...{ iciMeshShape: shape, dcnMeshShape: slices.length > 0 ? mesh.hp.dcnMeshShape : null },
+      ...{ rows, policy, memory, time },
       fits: memory <= memoryBytes,
-      mfu: this.flopsPerStep / (peak * time.total),
+      mfu: (rows * this.flopsPerRow) / (peak * time.total),
     };
   }
 
@@ -177,8 +189,8 @@ class TooLarge extends Error {}
 /**
  * Plans a training: all meshes under the configured checkpoint policy, then the fastest ones under others.
  *
- * @throws ConfigError and others as `analyze`, and UsageError for a device file that lacks the precision, and where no mesh
- *   divides the model.
+ * @throws UsageError for a device file that lacks the precision, and for devices or a shape that the mesh cannot have; ConfigError
+ *   and others as `analyze`.
  */
 export function planMeshes(configured: Configured, request: PlanRequest): MeshPlans {
   const { device, policies = false } = request;
@@ -192,49 +204,35 @@ export function planMeshes(configured: Configured, request: PlanRequest): MeshPl
   const input = build(trainingDataset(configured));
   const rows = input.getGlobalBatchSize();
   const policyPaths = policyPathsOf(task);
-  const configuredPolicy = policyPaths.map((path) => getPath(task, path) as string)[0];
-  const { flopsPerStep, tokensPerStep, unit } = whole;
-  const planning = new Planning(
-    task,
-    mesh,
-    input.paddedBatchSpecs(),
-    rows,
-    flopsPerStep,
-    device,
-    policyPaths,
-  );
+  const [policy] = policyPaths.map((path) => getPath(task, path) as string);
+  const flopsPerRow = whole.flopsPerStep / rows;
+  const planning = new Planning(task, mesh, input.paddedBatchSpecs(), flopsPerRow, device, policyPaths);
   const shapes = shapesFor(mesh, request);
-  for (const shape of shapes) planning.plan(shape, configuredPolicy);
-  if (policies && configuredPolicy !== undefined) {
-    const best = byTime(planning.plans).slice(0, RETRIED);
-    const others = TRIED_POLICIES.filter((policy) => policy !== configuredPolicy);
-    for (const { iciMeshShape } of best) for (const policy of others) planning.plan(iciMeshShape, policy);
+  for (const count of request.rows ?? [rows]) for (const shape of shapes) planning.plan(shape, count, policy);
+  if (policies && policy !== undefined) {
+    const best = bySpeed(planning.plans).slice(0, RETRIED);
+    const others = TRIED_POLICIES.filter((other) => other !== policy);
+    for (const { iciMeshShape, rows: count } of best)
+      for (const other of others) planning.plan(iciMeshShape, count, other);
   }
   const { plans, refused } = planning;
-  const [first] = shapes;
-  const devices = build(copyWith(mesh, { iciMeshShape: [...first!] })).ways();
+  const devices = build(copyWith(mesh, { iciMeshShape: [...shapes[0]!] })).ways();
   return {
-    ...{
-      axisNames: mesh.meshAxisNames,
-      devices,
-      rows,
-      tokensPerStep,
-      unit,
-      flopsPerStep,
-      refused,
-      policyPaths,
-    },
-    plans: byTime(plans),
+    ...{ axisNames: mesh.meshAxisNames, devices, rows, policy, policyPaths, flopsPerRow, refused },
+    ...{ tokensPerRow: whole.tokensPerStep / rows, unit: whole.unit },
+    plans: bySpeed(plans),
   };
 }
 
-const byTime = (plans: readonly MeshPlan[]): MeshPlan[] =>
-  [...plans].sort((a, b) => a.time.total - b.time.total || a.memory - b.memory);
+const secondsPerRow = ({ time, rows }: MeshPlan): number => time.total / rows;
 
-/** Those of plans that fit that no other beats in time and in memory, the fastest first. */
+const bySpeed = (plans: readonly MeshPlan[]): MeshPlan[] =>
+  [...plans].sort((a, b) => secondsPerRow(a) - secondsPerRow(b) || a.memory - b.memory);
+
+/** Those of plans that fit that no other beats in speed and in memory, the fastest first. */
 export function paretoFront(plans: readonly MeshPlan[]): MeshPlan[] {
   let least = Number.POSITIVE_INFINITY;
-  return byTime(plans).filter(({ fits, memory }) => {
+  return bySpeed(plans).filter(({ fits, memory }) => {
     if (!fits || memory >= least) return false;
     least = memory;
     return true;

@@ -16,6 +16,13 @@ function meshShape(text: string, flag: string): readonly number[] {
   throw new UsageError(`${flag}: expected devices along each axis, such as [1,4,2]; got '${text}'.`);
 }
 
+/** A parser of numbers of rows. */
+function rowCounts(text: string, flag: string): readonly number[] {
+  const counts = text.split(',').map(Number);
+  if (counts.every((count) => Number.isSafeInteger(count) && count > 0)) return counts;
+  throw new UsageError(`${flag}: expected rows of a global batch, such as 64 or 64,128; got '${text}'.`);
+}
+
 export const meshCommand: Command = {
   usage: 'EXP',
   positionals: [1, 1],
@@ -37,6 +44,12 @@ export const meshCommand: Command = {
       value: '[SIZES]',
       about: 'One mesh alone: devices of a slice along each axis.',
       parse: meshShape,
+    },
+    rows: {
+      key: 'rows',
+      value: 'N,…',
+      about: 'Rows of a global batch, several to compare them. Default: those of the training data.',
+      parse: rowCounts,
     },
     policies: {
       key: 'policies',
@@ -62,7 +75,7 @@ export const meshCommand: Command = {
     'Exit codes: 0; 1 if no mesh fits; 2 for a wrong command line, config or device file.',
   ].join('\n'),
   async run({ positionals: [name], values, changes, warn }) {
-    const { devices, shape, policies = false, all = false } = values;
+    const { devices, shape, rows, policies = false, all = false } = values;
     if (values.device === undefined)
       throw new UsageError(
         '--device: expected a device file with mesh; devices/ has some, such as devices/tpu-v4.yaml.',
@@ -74,6 +87,7 @@ export const meshCommand: Command = {
       device,
       devices: devices as number | undefined,
       shape: shape as readonly number[] | undefined,
+      rows: rows as readonly number[] | undefined,
       policies: policies as boolean,
     });
     done();

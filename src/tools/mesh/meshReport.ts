@@ -23,8 +23,6 @@ export interface PlannedMeshes {
   readonly all: boolean;
 }
 
-const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
-
 const shapeText = ({ iciMeshShape, dcnMeshShape }: MeshPlan): string =>
   dcnMeshShape === null ? `[${iciMeshShape}]` : `[${iciMeshShape}] × [${dcnMeshShape}]`;
 
@@ -35,32 +33,41 @@ const collectivesText = ({ time: { collectives } }: MeshPlan): string =>
     .map(([kind, seconds]) => `${kind} ${formatSeconds(seconds)}`)
     .join(', ');
 
-function cells(plan: MeshPlan, { plans, front, all }: PlannedMeshes): string[] {
-  const { policy, memory, fits, time, mfu } = plan;
+type Column = readonly [head: string, cell: (plan: MeshPlan) => string];
+
+/** Columns of the table; those of what is the same in all plans are left out. */
+function columnsFor({ plans, front, all }: PlannedMeshes): Column[] {
+  const several = (of: (plan: MeshPlan) => unknown) => new Set(plans.plans.map(of)).size > 1;
+  const given = (isShown: boolean, ...column: Column): Column[] => (isShown ? [column] : []);
   return [
-    ...(all ? [front.includes(plan) ? '*' : ''] : []),
-    shapeText(plan),
-    ...(plans.policyPaths.length > 0 ? [policy ?? ''] : []),
-    `${formatBytes(memory)}${fits ? '' : ' (too much)'}`,
-    formatSeconds(time.total),
-    formatSeconds(time.compute),
-    formatSeconds(time.update),
-    formatSeconds(time.exposed),
-    percent(mfu),
+    ...given(all, '', (plan) => (front.includes(plan) ? '*' : '')),
+    [`mesh (${plans.axisNames.join(', ')})`, shapeText],
+    ...given(
+      several(({ rows }) => rows),
+      'rows',
+      ({ rows }) => formatGrouped(rows),
+    ),
+    ...given(
+      several(({ policy }) => policy),
+      'policy',
+      ({ policy }) => policy ?? '',
+    ),
+    ['memory', ({ memory, fits }) => `${formatBytes(memory)}${fits ? '' : ' (too much)'}`],
+    ['step', ({ time }) => formatSeconds(time.total)],
+    ['compute', ({ time }) => formatSeconds(time.compute)],
+    ['update', ({ time }) => formatSeconds(time.update)],
+    ['collectives', ({ time }) => formatSeconds(time.exposed)],
+    ['MFU', ({ mfu }) => `${(100 * mfu).toFixed(1)} %`],
   ];
 }
 
-function headOf({ plans, all }: PlannedMeshes): string[] {
-  const policy = plans.policyPaths.length > 0 ? ['policy'] : [];
-  const times = ['step', 'compute', 'update', 'collectives', 'MFU'];
-  return [...(all ? [''] : []), `mesh (${plans.axisNames.join(', ')})`, ...policy, 'memory', ...times];
-}
-
 /** The command that trains by a plan. */
-function commandOf({ experiment, plans: { devices, policyPaths } }: PlannedMeshes, plan: MeshPlan): string {
+function commandOf({ experiment, plans }: PlannedMeshes, plan: MeshPlan): string {
+  const { devices, policyPaths, policy, rows } = plans;
   const sets = [
     `task.mesh.iciMeshShape=[${plan.iciMeshShape}]`,
-    ...policyPaths.map((path) => `task.${path}=${plan.policy}`),
+    ...(plan.policy === policy ? [] : policyPaths.map((path) => `task.${path}=${plan.policy}`)),
+    ...(plan.rows === rows ? [] : [`datasets[0].batchSize=${plan.rows}`]),
   ];
   const words = sets.flatMap((set) => ['--set', shellWord(set)]);
   return `mpirun -np ${devices} npx luthier train ${shellWord(experiment)} ${words.join(' ')}`;
@@ -95,12 +102,12 @@ function notes({ plans, front, all, device }: PlannedMeshes): string[] {
 /** Lines of what stands above the table and below it. */
 function aroundTable(planned: PlannedMeshes): { readonly above: string; readonly below: [string, string][] } {
   const { plans, device, front } = planned;
-  const { devices, rows, tokensPerStep, unit } = plans;
+  const { devices, rows, tokensPerRow, unit } = plans;
   const [best] = front;
   return {
     above:
       `${formatGrouped(devices)} × ${device.name} (${device.file}); ${formatGrouped(rows)} rows a step, ` +
-      `${formatCount(tokensPerStep)} ${unit}`,
+      `${formatCount(rows * tokensPerRow)} ${unit}${plans.policy === undefined ? '' : `; ${plans.policy}`}`,
     below:
       best === undefined
         ? []
@@ -113,10 +120,12 @@ function aroundTable(planned: PlannedMeshes): { readonly above: string; readonly
 
 function textOf(planned: PlannedMeshes, shown: readonly MeshPlan[], paint: Paint): string {
   const { above, below } = aroundTable(planned);
-  const rows = shown.map((plan) => cells(plan, planned));
+  const columns = columnsFor(planned);
+  const rows = shown.map((plan) => columns.map(([, cell]) => cell(plan)));
+  const head = columns.map(([name]) => name);
   return [
     `${paint('bold', planned.experiment)}\n${above}`,
-    ...(rows.length > 0 ? [headedTable(rows, headOf(planned), paint)] : []),
+    ...(rows.length > 0 ? [headedTable(rows, head, paint)] : []),
     notes(planned)
       .map((line) => paint('dim', line))
       .join('\n'),
@@ -126,11 +135,13 @@ function textOf(planned: PlannedMeshes, shown: readonly MeshPlan[], paint: Paint
 
 function markdownOf(planned: PlannedMeshes, shown: readonly MeshPlan[]): string {
   const { above, below } = aroundTable(planned);
-  const rows = shown.map((plan) => cells(plan, planned));
+  const columns = columnsFor(planned);
+  const rows = shown.map((plan) => columns.map(([, cell]) => cell(plan)));
+  const head = columns.map(([name]) => name);
   return [
     `### ${escapeMarkdown(planned.experiment)}`,
     escapeMarkdown(above),
-    ...(rows.length > 0 ? [markdownTable(rows, headOf(planned))] : []),
+    ...(rows.length > 0 ? [markdownTable(rows, head)] : []),
     notes(planned).map(escapeMarkdown).join('\n'),
     ...below.map(
       ([name, text]) => `- **${name}:** ${name === 'Run' ? codeSpan(text) : escapeMarkdown(text)}`,

@@ -1,13 +1,18 @@
 /** @file Published MFU of Llama models, beside plans of the same trainings. */
 import { expect, test } from 'vitest';
-import { plannedDevice, planMeshes, readDevice } from '../../../src/analysis/index.js';
+import { planMeshes, plannedDevice, readDevice } from '../../../src/analysis/index.js';
 import { llamaTraining, type Published } from './llamas.js';
 
 const PROJECTIONS = 'SAVE_QKV_OUT_PROJ_SEPARATE';
 const NOT_THE_FIRST = 'SAVE_DOT_EXCEPT_LOGITS_FFN1';
 
 const onTrillium = { devices: 256, rowsPerDevice: 4, policy: PROJECTIONS };
-const torchtitan = { rowsPerDevice: 2, seqLen: 8192, policy: 'SAVE_DOT_ONLY', model: 'Llama 3.1 8B' } as const;
+const torchtitan = {
+  rowsPerDevice: 2,
+  seqLen: 8192,
+  policy: 'SAVE_DOT_ONLY',
+  model: 'Llama 3.1 8B',
+} as const;
 const llama2 = { model: 'Llama 2 70B', seqLen: 4096, policy: NOT_THE_FIRST } as const;
 
 // MaxText's tables of models (2024 and 2025), its recipes, and torchtitan's report of December 2024.
