@@ -67,6 +67,7 @@ export { checkAgreement, checkVocabulary } from './inputAgreement.js';
 export { findPeak, type Peak, trainFlops } from './mfu.js';
 export { TRAIN, trainingDataset } from './programDataset.js';
 export { openRanks, threadsOfRank } from './ranks/openRanks.js';
+export { partitionedGradients } from './ranks/splitStep.js';
 export { restoreParams } from './restoredParams.js';
 export {
   loadable,

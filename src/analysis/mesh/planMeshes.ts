@@ -30,7 +30,7 @@ export const TRIED_POLICIES = [
   'SAVE_DOT_ONLY',
 ];
 
-/** What is planned. */
+/** The meshes to plan. */
 export interface PlanRequest {
   readonly device: PlannedDevice;
   /** All of them; by default those of the task's mesh. */
@@ -63,7 +63,7 @@ export interface MeshPlan {
 export interface MeshPlans {
   readonly axisNames: readonly string[];
   readonly devices: number;
-  /** What a row holds, in `unit`. */
+  /** In `unit`. */
   readonly tokensPerRow: number;
   readonly unit: string;
   /** Of the model, PaLM's. */
@@ -81,7 +81,7 @@ export interface MeshPlans {
 /** Meshes that other policies are tried on. */
 const RETRIED = 4;
 
-/** What names of axes between slices begin with. */
+/** Prefix of the names of axes between slices. */
 const SLICES = 'slices of ';
 
 /** Bytes of a float32, the type of variables and gradients. */
@@ -119,7 +119,7 @@ function shapesFor(mesh: Config<Mesh>, { devices, shape }: PlanRequest): readonl
   );
 }
 
-/** A task, and what plans of it have in common. */
+/** Plans of one task. */
 class Planning {
   readonly refused = new Map<string, (readonly number[])[]>();
   readonly plans: MeshPlan[] = [];
@@ -135,7 +135,7 @@ class Planning {
     private readonly policyPaths: readonly string[],
   ) {}
 
-  /** Plans one mesh; what cannot be is noted. */
+  /** Plans one mesh, or notes why it has no plan. */
   plan(shape: readonly number[], rows: number, policy: string | undefined): void {
     try {
       this.plans.push(this.planned(shape, rows, policy));

@@ -7,7 +7,7 @@ import type { DeviceStep } from './deviceStep.js';
 /** A device that plans can be made for. */
 export type PlannedDevice = Device & { readonly mesh: NonNullable<Device['mesh']> };
 
-/** @throws UsageError for a file without what plans are made from */
+/** @throws UsageError for a file without the figures of a mesh */
 export function plannedDevice(device: Device): PlannedDevice {
   const { file, mesh } = device;
   if (mesh !== undefined) return { ...device, mesh };
@@ -67,7 +67,7 @@ export function collectiveSeconds(
   const waysOf = (isSlow: boolean) =>
     membersOf({ ...group, axes: group.axes.filter((axis) => slices.includes(axis) === isSlow) });
   const [fast, slow] = [waysOf(false), waysOf(true)];
-  // What a slice has gathered goes on over fast links; what it has reduced goes out over slow ones in parts.
+  // Fast links pass on all that a slice gathers; slow ones carry parts of the sums of a slice.
   const [within, between] =
     op === 'AllGather' ? [bytes * slow, bytes] : [bytes, op === 'CollectivePermute' ? bytes : bytes / fast];
   // A permutation takes one link: between slices where its group lies across them.
@@ -97,8 +97,8 @@ export function stepTime(
     for (const link of ['ici', 'dcn'] as const) {
       const all = collective.times * seconds[link];
       if (all === 0) continue;
-      const key = `${collective.op} over ${link}`;
-      byKind[key] = (byKind[key] ?? 0) + all;
+      const kind = `${collective.op} over ${link}`;
+      byKind[kind] = (byKind[kind] ?? 0) + all;
       if (collective.group.axes.every((axis) => rows.includes(axis))) weights += all;
       else activations += all;
     }
