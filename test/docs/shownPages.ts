@@ -33,6 +33,7 @@ export const longPages: readonly string[] = [
   'docs/guide/layers.md',
   'docs/guide/models.md',
   'docs/guide/own-model.md',
+  'docs/guide/planning.md',
   'docs/guide/programs.md',
   'docs/guide/reviewing.md',
   'docs/guide/running.md',
