@@ -23,12 +23,7 @@ import { meshShapes } from './meshShapes.js';
 import { type PlannedDevice, type StepTime, stepTime } from './stepTime.js';
 
 /** Policies that plans try where layers recompute: Pax's, from the least memory to the most. */
-export const TRIED_POLICIES = [
-  'SAVE_NOTHING',
-  'SAVE_OUT_PROJ',
-  'SAVE_DOT_EXCEPT_LOGITS_FFN1',
-  'SAVE_DOT_ONLY',
-];
+const TRIED_POLICIES = ['SAVE_NOTHING', 'SAVE_OUT_PROJ', 'SAVE_DOT_EXCEPT_LOGITS_FFN1', 'SAVE_DOT_ONLY'];
 
 /** The meshes to plan. */
 export interface PlanRequest {

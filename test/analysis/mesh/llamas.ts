@@ -9,7 +9,7 @@ import { Mesh, SingleTask, Train } from '../../../src/tasks/index.js';
 const GROUPED = { numKvHeads: 8 };
 
 /** Llama 2 and 3.1 (Touvron et al., 2023; Grattafiori et al., 2024). */
-export const LLAMAS = {
+const LLAMAS = {
   'Llama 3.1 8B': {
     ...{ vocabSize: 128_256, modelDims: 4096, numLayers: 32, numHeads: 32, hiddenDims: 14_336, ...GROUPED },
   },
