@@ -10,6 +10,7 @@ import {
   select,
 } from '../src/index.js';
 import {
+  PipelinedTransformer,
   StackedTransformer,
   StackedTransformerRepeated,
   TransformerFeedForwardMoe,
@@ -32,11 +33,12 @@ export function decayingAdam(constants: {
   });
 }
 
-/** Whether a config is in no block of a repeated stack, which takes its fields from the stack. */
+/** Whether a config is in no block or stage of a stack, which takes its fields from the stack. */
 function isOwn(task: Config<SingleTask>, cls: typeof DotProductAttention | typeof StackedTransformer) {
-  const inBlocks = [...select(task, StackedTransformerRepeated)].flatMap(({ block }) => [
-    ...select(block, cls),
-  ]);
+  const inBlocks = [
+    ...[...select(task, StackedTransformerRepeated)].map(({ block }) => block),
+    ...[...select(task, PipelinedTransformer)].map(({ pipelineStage }) => pipelineStage),
+  ].flatMap((part) => [...select(part, cls)]);
   return (config: unknown): boolean => !inBlocks.some((inBlock) => inBlock === config);
 }
 
@@ -49,13 +51,17 @@ export function useRotaryPositions(task: Config<SingleTask>): void {
 
 /** Experts in each feed-forward layer, of which a token takes two, each half as wide as the layer was. */
 export function useExperts(task: Config<SingleTask>, numExperts = 8): void {
+  const pipelines = new Map([...select(task, PipelinedTransformer)].map((each) => [each as unknown, each]));
   for (const stack of [...select(task, StackedTransformer)].filter(isOwn(task, StackedTransformer))) {
+    const { numPipelineStages = 1, circularRepeat = 1 } = pipelines.get(stack) ?? {};
+    // Of a pipeline, the layers of a stage.
+    const layers = stack.numLayers / (numPipelineStages * circularRepeat);
     const { activationTpl, useGatedActivation, lnTpl } = stack.transformerLayerParamsTpl.trFflayerTpl;
     const like = { activationTpl: deepCopy(activationTpl), useGatedActivation, lnTpl: deepCopy(lnTpl) };
     const loss = { unadjustedExpertCapacityFactor: 0, moeLoadBalanceLossWeight: 0.01 };
     const hiddenDims = stack.hiddenDims / 2;
     stack.moeLayerTpl = TransformerFeedForwardMoe.config({ ...like, ...loss, hiddenDims });
-    stack.moeLayers = [...Array(stack.numLayers).keys()];
+    stack.moeLayers = [...Array(layers).keys()];
     stack.numExperts = numExperts;
   }
 }

@@ -4,7 +4,7 @@ import { type PipelineSizes, type Turn, turnsOf } from './pipelineSchedule.js';
 
 export const isTensor = (value: unknown): value is Tensor => value instanceof tf.Tensor;
 
-/** A structure, whatever else is in it, with other tensors. */
+/** A structure with other tensors; the rest of it stays. */
 export function mapTensors<V>(value: V, f: (x: Tensor) => Tensor): V {
   const map = (each: unknown): unknown => {
     if (isTensor(each)) return f(each);
@@ -43,14 +43,14 @@ export const forElements = (condition: Tensor, { rank }: Tensor): Tensor =>
 
 const zeros = (x: Tensor, shape: readonly number[]): Tensor => tf.zeros([...shape], x.dtype as 'float32');
 
-/** What stages are told of each iteration, [iterations, stages] each. */
+/** The turns of stages, [iterations, stages] each. */
 export interface Schedule {
   readonly isValid: Tensor;
   readonly microbatch: Tensor;
   readonly repeat: Tensor;
 }
 
-/** What a stage is given in an iteration. */
+/** Inputs of a stage in an iteration. */
 interface StageInput<P, W> {
   readonly parcel: P;
   /** Its slice of the weights. */
@@ -68,7 +68,7 @@ interface Pipeline<P, W, T> {
   readonly key: Tensor | undefined;
   /** Tensors [stages, …], of which each stage is given its slice. */
   readonly weights: W;
-  /** Computes a stage: the parcel for the next one, and what else is of interest. */
+  /** Computes a stage: the parcel for the next one, and tensors that the caller wants of each turn. */
   stage(given: StageInput<P, W>): { readonly parcel: P; readonly told: T };
 }
 
@@ -88,9 +88,9 @@ function tableOf(
 interface Border<P> {
   /** Inputs of each iteration, [iterations, stages, …]. */
   readonly given: P | readonly [];
-  /** What streams at first, [stages, microbatches / stages, …]. */
+  /** The stream at first, [stages, microbatches / stages, …]. */
   readonly stream: P | readonly [];
-  /** What the first stage is given in an iteration, among what others are not. */
+  /** New inputs of the first stage in an iteration. */
   fresh(given: P | readonly [], stream: P | readonly []): P;
   /** The stream after an iteration. @param made by the stages. */
   onward(stream: P | readonly [], made: P): P | readonly [];
@@ -161,7 +161,7 @@ function streamingBorder<P>(
  * Sends parcels through all stages.
  *
  * @param parcels tensors [microbatches, …], one microbatch each.
- * @returns what the last stage makes of them, and what stages told, [iterations, stages, …], of bubbles too.
+ * @returns outputs of the last stage, and tensors that stages told, [iterations, stages, …], of bubbles too.
  */
 export function runPipeline<P extends Structure, W extends Structure, T extends Structure>(
   parcels: P,

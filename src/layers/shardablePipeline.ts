@@ -18,18 +18,18 @@ type Values = Record<string, Tensor>;
 /** A layer that may be a stage. */
 type Stage = BaseLayer & { fprop(inputs: unknown, ...args: unknown[]): unknown };
 
-/** What goes from stage to stage: activations, and what else moves with them. */
+/** A microbatch on its way: activations, and tensors that move with them. */
 type Parcel<X> = { readonly x: X; readonly others: readonly Tensor[] };
 
 /** Values of a stage's variables. */
 type Weights = Readonly<Record<'theta' | 'updated', Values>>;
 
-/** What a stage tells besides its output. */
+/** Results of a stage besides its output. */
 type Told = Readonly<Record<'updated' | 'summaries' | 'media', Values>> & {
   readonly losses: readonly Tensor[];
 };
 
-/** What a stage makes. */
+/** Results of a stage. */
 type StageOutput<X> = { readonly x: X; readonly told: Told };
 
 /** Fields of pipelines that layers hand on. */
@@ -267,7 +267,7 @@ export class LayerwiseShardablePipelined extends BaseLayer.with({
     return { x: made, told, auxLosses };
   }
 
-  /** Passes on what stages told, of all microbatches as one. @param told [iterations, stages, …] */
+  /** Passes on the results of all microbatches as one. @param told [iterations, stages, …] */
   #tell(
     told: Told,
     { isValid, microbatch, repeat }: Schedule,

@@ -54,6 +54,8 @@ const expected: Readonly<Record<string, number>> = {
   'lmCloud.LmCloudSpmd2B': spmd(18, 3072),
   'lmCloud.LmCloudSpmd2BLimitSteps': spmd(18, 3072),
   'lmCloud.LmCloudSpmdMultislice2B': spmd(18, 3072),
+  'lmCloud.LmCloudSpmdPipelineMultislice2B': spmd(18, 3072),
+  'lmCloud.LmCloudSpmdPipelineMultislice2BCircular': spmd(18, 3072),
   'lmCloud.LmCloudSpmdPipeline9B': spmd(48, 4096),
   'lmCloud.LmCloudSpmd32B': spmd(40, 8192),
   'lmCloud.LmCloudSpmd64B': spmd(51, 10_240),
