@@ -256,6 +256,7 @@ export class C4SpmdPipelineGpt3AdamMLPerfHPBS1p5k768Replicas extends C4SpmdPipel
 export class C4SpmdPipelineGpt3AdamMLPerfHPBS2k512Replicas extends C4SpmdPipelineGpt3AdamMLPerfHP.preset({
   numStages: 8,
   microbatchSize: 8,
+  streamIo: true,
   percoreBatchSize: 4,
   evalIntervalSteps: 12,
   checkpointEveryNSteps: 24,
@@ -266,6 +267,7 @@ export class C4SpmdPipelineGpt3AdamMLPerfHPBS2k512Replicas extends C4SpmdPipelin
 export class C4SpmdPipelineGpt3AdamMLPerfHPBS3k768Replicas extends C4SpmdPipelineGpt3AdamMLPerfHP.preset({
   numStages: 4,
   microbatchSize: 16,
+  streamIo: true,
   percoreBatchSize: 4,
   evalIntervalSteps: 8,
   checkpointEveryNSteps: 16,
@@ -276,6 +278,7 @@ export class C4SpmdPipelineGpt3AdamMLPerfHPBS3k768Replicas extends C4SpmdPipelin
 export class C4SpmdPipelineGpt3AdamMLPerfHPBS4k1024Replicas extends C4SpmdPipelineGpt3AdamMLPerfHP.preset({
   numStages: 8,
   microbatchSize: 8,
+  streamIo: true,
   percoreBatchSize: 4,
   evalIntervalSteps: 6,
   checkpointEveryNSteps: 12,
@@ -286,6 +289,7 @@ export class C4SpmdPipelineGpt3AdamMLPerfHPBS4k1024Replicas extends C4SpmdPipeli
 export class C4SpmdPipelineGpt3AdamMLPerfHPBS8k1024Replicas extends C4SpmdPipelineGpt3AdamMLPerfHP.preset({
   numStages: 4,
   microbatchSize: 16,
+  streamIo: true,
   percoreBatchSize: 8,
   evalIntervalSteps: 3,
   checkpointEveryNSteps: 6,
@@ -304,7 +308,7 @@ export class C4SpmdGpt3L16AdamOrgHP extends C4SpmdGpt3AdamOrgHP.preset({
 /** A small GPT-3 of 2.7 billion parameters in two stages on 8 devices, 512 rows a step. */
 export class C4SpmdPipelineGpt3SmallAdam8Replicas extends C4SpmdPipelineGpt3AdamOrgHP.preset({
   numStages: 2,
-  numMicrobatches: 2,
+  microbatchSize: 8,
   numLayers: 24,
   numHeads: 24,
   modelDims: 3072,
@@ -323,7 +327,7 @@ export class C4SpmdPipelineGpt3SmallAdam8Replicas extends C4SpmdPipelineGpt3Adam
 /** As C4SpmdPipelineGpt3SmallAdam8Replicas in four stages on 64 devices. */
 export class C4SpmdPipelineGpt3SmallAdam64Replicas extends C4SpmdPipelineGpt3SmallAdam8Replicas.preset({
   numStages: 4,
-  numMicrobatches: 8,
+  microbatchSize: 16,
   // In Pax misspelt as PER_CORE_BATCH_SIZE, and so without effect.
   percoreBatchSize: 8,
   evalIntervalSteps: 100,

@@ -138,8 +138,7 @@ export class LmCloudSpmdPipeline175B extends LmCloudSpmdPipeline.preset({
   numHeads: 96,
   maxSeqLen: 2048,
   numStages: 8,
-  numMicrobatches: 24,
-  streamIo: true,
+  microbatchSize: 2,
   iciMeshShape: [1, 1, 1, 16],
   dcnMeshShape: [8, 1, 1, 1],
 }) {}
@@ -159,13 +158,14 @@ export class LmCloudSpmdPipelineMultislice2B extends LmCloudSpmdPipeline.preset(
   numLayers: 18,
   modelDims: 3072,
   numStages: 2,
-  microbatchSize: 8,
+  microbatchSize: 4,
   streamIo: true,
-  iciMeshShape: [1, 1, 4, 1],
+  iciMeshShape: [1, 4, 1, 1],
   dcnMeshShape: [2, 1, 1, 1],
 }) {}
 
 /** As LmCloudSpmdPipelineMultislice2B, but that microbatches pass both stages three times. */
 export class LmCloudSpmdPipelineMultislice2BCircular extends LmCloudSpmdPipelineMultislice2B.preset({
+  microbatchSize: 8,
   circularRepeat: 3,
 }) {}

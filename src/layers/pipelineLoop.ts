@@ -98,6 +98,15 @@ interface Border<P> {
   outputs(stream: P | readonly [], made: P | readonly []): P;
 }
 
+/** The sum over the stages of [iterations, stages, …]. tfjs's gradient of a sum takes memory for ones, in a trace of shapes as well. */
+function sumOfStages(x: Tensor): Tensor {
+  const call = tf.customGrad((value: any) => ({
+    value: tf.sum(value, 1),
+    gradFunc: (dy: Tensor) => tf.broadcastTo(tf.expandDims(dy, 1), x.shape),
+  }));
+  return call(x) as Tensor;
+}
+
 /** The border of stages that each have all inputs and outputs. */
 function wholeBorder<P>(
   parcels: P,
@@ -121,7 +130,7 @@ function wholeBorder<P>(
       mapTensors(made as P, (x) => {
         const last = span(x, iterations - numMicrobatches, numMicrobatches);
         const own = forElements(tf.expandDims(isLast, 0) as Tensor, last);
-        return tf.sum(tf.where(own, last, zeros(last, [])), 1) as Tensor;
+        return sumOfStages(tf.where(own, last, zeros(last, [])) as Tensor);
       }),
   };
 }

@@ -190,7 +190,9 @@ class TooLarge extends Error {}
 export function planMeshes(configured: Configured, request: PlanRequest): MeshPlans {
   const { device, policies = false } = request;
   const mesh = configured.task.mesh ?? Mesh.config();
-  const task = copyWith(configured.task, { mesh: null });
+  const ones = mesh.meshAxisNames.map(() => 1);
+  const single = copyWith(mesh, { iciMeshShape: ones, dcnMeshShape: null });
+  const task = copyWith(configured.task, { mesh: single });
   const whole = analyze({ ...configured, task });
   if (device.peakFlops[whole.precision] === undefined)
     throw new UsageError(

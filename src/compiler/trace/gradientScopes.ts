@@ -47,7 +47,9 @@ export function carryScopes(scopes: ScopeKeeper): void {
       return;
     }
     node.gradient = (dys) => {
-      const gradients = scopes.within(place, () => gradient(dys));
+      // tfjs would allocate the zeros of outputs that nothing reads, in a trace of shapes alone as well.
+      const all = dys.map((dy, i) => dy ?? scopes.within(place, () => tf.zerosLike(outputs[i]!)));
+      const gradients = scopes.within(place, () => gradient(all));
       return Object.fromEntries(
         Object.entries(gradients).map(([name, work]) => [name, () => scopes.within(place, work)]),
       );
