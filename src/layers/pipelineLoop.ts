@@ -41,7 +41,9 @@ const span = (x: Tensor, begin: number, count: number): Tensor =>
 export const forElements = (condition: Tensor, { rank }: Tensor): Tensor =>
   tf.reshape(condition, [...condition.shape, ...new Array<number>(rank - condition.rank).fill(1)]);
 
-const zeros = (x: Tensor, shape: readonly number[]): Tensor => tf.zeros([...shape], x.dtype as 'float32');
+/** Zeros of the dtype of `x`. tf.zeros would take memory for them, in a trace of shapes as well. */
+export const zeros = (x: { readonly dtype: string }, shape: readonly number[]): Tensor =>
+  tf.fill([...shape], 0, x.dtype as 'float32');
 
 /** The turns of stages, [iterations, stages] each. */
 export interface Schedule {

@@ -9,7 +9,15 @@ import { repetitionsApart } from './core/layerSummaries.js';
 import { splitOf } from './core/splitDims.js';
 import { listVariables } from './core/variables.js';
 import type { Variable } from './core/weights.js';
-import { forElements, isTensor, mapTensors, runPipeline, type Schedule, tensorsOf } from './pipelineLoop.js';
+import {
+  forElements,
+  isTensor,
+  mapTensors,
+  runPipeline,
+  type Schedule,
+  tensorsOf,
+  zeros,
+} from './pipelineLoop.js';
 import type { PipelineSizes } from './pipelineSchedule.js';
 import { layerField } from './sequential.js';
 
@@ -204,7 +212,7 @@ export class LayerwiseShardablePipelined extends BaseLayer.with({
           };
           const wait = (): StageOutput<X> => ({
             x: parcel.x,
-            told: mapTensors(example!, ({ shape, dtype }) => tf.zeros(shape, dtype as 'float32')),
+            told: mapTensors(example!, (x) => zeros(x, x.shape)),
           });
           const { x, told } = ops.cond<readonly [], StageOutput<X>>(turn.isValid, work, wait, []);
           return { parcel: { ...parcel, x }, told };

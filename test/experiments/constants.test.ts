@@ -95,7 +95,7 @@ test('a mesh and rows that make no whole batch are an error', () => {
     override iciMeshShape = [1, 3, 1];
   }
   expect(() => new Fraction().datasets()).toThrow(
-    'Fraction: 0.5 rows for each of 3 devices (iciMeshShape [1,3,1], dcnMeshShape [1,1,1]) are 1.5 rows; a batch has a ' +
+    'Fraction: 0.5 rows for each of 3 devices (iciMeshShape [1,3,1], dcnMeshShape null) are 1.5 rows; a batch has a ' +
       'whole number of them.',
   );
   class Thirds extends Changed {

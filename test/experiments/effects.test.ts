@@ -57,6 +57,19 @@ const otherValues: Readonly<Record<string, string>> = {
   trainingSeed: '1',
 };
 
+/** Those of a pipeline, with the others that have to change beside. */
+const pipelineValues: Readonly<Record<string, readonly (readonly [path: string, text: string])[]>> = {
+  numStages: [['numStages', 'null']],
+  circularRepeat: [['circularRepeat', '3']],
+  numMicrobatches: [
+    ['microbatchSize', 'null'],
+    ['numMicrobatches', '8'],
+  ],
+  microbatchSize: [['microbatchSize', '8']],
+  streamIo: [['streamIo', 'false']],
+  pipelineBroadcastInputs: [['pipelineBroadcastInputs', 'true']],
+};
+
 const set = (path: string, text: string): Override => ({
   ...{ kind: 'set', path, text, origin: `--set ${path}=${text}` },
 });
@@ -69,7 +82,7 @@ beforeAll(async () => {
 });
 
 test('the list of constants is complete', () => {
-  expect(Object.keys(otherValues).sort()).toEqual(
+  expect([...Object.keys(otherValues), ...Object.keys(pipelineValues)].sort()).toEqual(
     Object.keys(constantsOf(unchanged.experiment.constructor)).sort(),
   );
 });
@@ -80,6 +93,18 @@ test.each(Object.entries(otherValues))('%s=%s', async (name, text) => {
     isEqual(config, [unchanged.task, ...unchanged.datasets][i]),
   );
   expect(same).toContain(false);
+});
+
+test.each(Object.entries(pipelineValues))('a pipeline: %s', async (_, values) => {
+  const name = 'lmCloud.LmCloudSpmdPipelineMultislice2B';
+  const [before, after] = [
+    await configured(name),
+    await configured(
+      name,
+      values.map(([path, text]) => set(path, text)),
+    ),
+  ];
+  expect(isEqual(before.task, after.task)).toBe(false);
 });
 
 const mlpValues = { numLayer: '2', inputDim: '16', hiddenDim: '16' };

@@ -58,9 +58,15 @@ describe.each(names)('%s', (name) => {
   test('builds, and an evaluation step traces to scalars without a value in memory', () => {
     // Layers beyond the second are built as that one; test/experiments/parameters.test.ts counts all of them.
     for (const { config } of iterate(experiment.task)) {
-      const repeated = config as { numLayers?: number; xTimes?: number };
+      const repeated = config as unknown as Record<
+        'numLayers' | 'xTimes' | 'numPipelineStages' | 'circularRepeat',
+        number
+      >;
+      // A stage has at least one layer.
+      const least = 'numPipelineStages' in config ? repeated.numPipelineStages * repeated.circularRepeat : 2;
       for (const field of ['numLayers', 'xTimes'] as const)
-        if (field in config && repeated[field]! > 2) repeated[field] = 2;
+        if (field in config && isSet(config, field as never) && repeated[field] > least)
+          repeated[field] = least;
     }
     const task = build(experiment.task);
     const params = Object.fromEntries(

@@ -125,6 +125,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
     'system/lock.ts: ftruncate write',
     'review/versions/evaluators.ts: copyFile',
     'review/versions/heldApart.ts: symlink',
+    'review/versions/ownPackages.ts: copyFile link rename symlink',
     'review/versions/memoryLimit.ts: write',
     'review/versions/worktree.ts: symlink',
     'tools/validate/checkWorker.ts: writeFile',

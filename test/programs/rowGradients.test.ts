@@ -183,8 +183,9 @@ describe.each(['onnx', ...(hasCompiler ? ['native' as const] : [])] as const)('o
       const found = await trained(learnerOf(Rule.config(fields)), options);
       const expected = await trained(learnerOf(Dense.config(fields)), options);
       expect([found.tables, expected.tables]).toEqual([BOTH, []]);
-      // On ONNX, the gradient of all rows is a product, which sums in an order of its own, as the squares of a limit do.
-      if (engine === 'native' && !('clipThreshold' in rule)) expect(bits(found)).toEqual(bits(expected));
+      // On ONNX, the gradient of all rows is a product, which sums in an order of its own, as the squares of a limit do. AdamW's
+      // sums of products are fused with other ones where rows are chosen among them.
+      if (engine === 'native' && !('lazyUpdate' in rule)) expect(bits(found)).toEqual(bits(expected));
       else expect(apart(found, expected)).toBeLessThan(2e-6);
       expect(found.reports.map(({ isValidStep }) => isValidStep)).toEqual([1, 1, 0, 1]);
       for (const [path, norm] of Object.entries(expected.reports[3]!.norms))

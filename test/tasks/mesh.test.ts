@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { build } from '../../src/hparams/index.js';
 import { Mesh } from '../../src/tasks/index.js';
 
-const variable = (path: string, ...shape: number[]) => ({ path, shape }) as never;
+const variable = (path: string, ...shape: number[]) => ({ path, shape, repeatPrefix: [] }) as never;
 const shapes = (mesh: Mesh, ...variables: never[]) =>
   mesh.localVariables(variables).map(({ shape, isPadded }) => (isPadded ? [...shape, 'padded'] : shape));
 

@@ -58,6 +58,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...all('dataset processes', 'tools/cacheTask/processes.long.ts'),
   },
   analyze: all('all depth peak_tflops mfu device', 'tools/analyze/command.test.ts'),
+  mesh: all('devices device shape rows policies all', 'tools/mesh/command.test.ts'),
   codegen: all('out name style max_complexity history', 'tools/codegen/codegen.test.ts'),
   graph: all('out at dot depth defaults direction length', 'tools/graph.test.ts'),
   rename: {

@@ -1,5 +1,5 @@
 /** @file Cases of the operations that move, repeat or cut data. */
-import { tf } from '../../../src/compiler/index.js';
+import { ops, tf } from '../../../src/compiler/index.js';
 import { bools, floats, ints } from '../values.js';
 import { type CaseFunction, type CaseTable, constant, over } from './case.js';
 
@@ -123,6 +123,10 @@ export const shapeCases: CaseTable = {
     ...anyDtype((x) => tf.reverse(x, 0), [3, 2], [5]),
     ...anyDtype((x) => tf.reverse(x, [0, -1]), [3, 2], [2, 1, 3]),
     ...over((x) => tf.reverse(x), [[floats([2, 3])]]),
+  ],
+  Roll: [
+    ...anyDtype((x) => ops.roll(x, 0), [3, 2], [5]),
+    ...anyDtype((x) => ops.roll(x, 1, -1), [3, 2], [2, 4, 3]),
   ],
   Fill: [
     ...over((x) => tf.mul(x, tf.fill([2, 3], 2.5)), [[floats([2, 3])], [floats([3])]]),

@@ -59,6 +59,13 @@ test('JSON has all plans', async () => {
   expect(Object.keys(plans[0].time.collectives)).toEqual(['AllReduce over ici']);
 });
 
+test('several numbers of rows have a column, and policies are those of layers that recompute', async () => {
+  const { code, stdout } = await mesh('--shape=[1,2,1]', '--rows=2,4', '--policies', device);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^mesh \(replica, data, mdl\) +rows +memory /m);
+  expect(stdout).toContain("--set 'task.mesh.iciMeshShape=[1,2,1]' --set 'datasets[0].batchSize=4'");
+});
+
 test('a device that is too small', async () => {
   const file = join(temporaryDirectory(), 'toy.yaml');
   const tpu = readFileSync('devices/tpu-v5p.yaml', 'utf8');
