@@ -96,3 +96,24 @@ test.each([
     ).toEqual(['AllToAll', 'AllReduce', 'AllGather', 'ReduceScatter']);
   },
 );
+
+// Iterations: microbatches times repeats, and one less than stages. Each hands on a parcel, and its gradient; streams, those of a batch, too.
+test.each([
+  ['lmCloud.LmCloudSpmdPipelineMultislice2B', lmCloud.LmCloudSpmdPipelineMultislice2B, 2, 32 + 1, 4],
+  [
+    'lmCloud.LmCloudSpmdPipelineMultislice2BCircular',
+    lmCloud.LmCloudSpmdPipelineMultislice2BCircular,
+    2,
+    49,
+    4,
+  ],
+  ['lmCloud.LmCloudSpmdPipeline9B', lmCloud.LmCloudSpmdPipeline9B, 16, 128 + 15, 2],
+  ['lmCloud.LmCloudSpmdPipeline175B', lmCloud.LmCloudSpmdPipeline175B, 8, 48 + 7, 2],
+  ['c4.C4SpmdPipelineGpt3SmallAdam64Replicas', c4.C4SpmdPipelineGpt3SmallAdam64Replicas, 4, 32 + 3, 2],
+])('stages of %s hand on microbatches', (_, Experiment, stages, iterations, handed) => {
+  const { told } = collectivesOf(Experiment as never);
+  const permutes = told.filter((each) => each.includes('CollectivePermute'));
+  expect(permutes.map((each) => each.replace(/:.*/, ''))).toEqual([
+    `${iterations * handed} CollectivePermute of ${stages} ranks`,
+  ]);
+});
