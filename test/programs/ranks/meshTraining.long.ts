@@ -5,9 +5,14 @@ import { describe, expect, test } from 'vitest';
 import { type Mpi, mpirun, mpis } from '../../collectives/mpirun.js';
 import { temporaryDirectory } from '../../command.js';
 
-/** A model of two layers that Pax splits over data and mdl. */
-const flags = (directory: string, steps: number, more: readonly string[]): string[] => [
-  ...['src/tools/luthier.js', 'train', '--exp=lmCloud.LmCloudSpmdTest', `--job_log_dir=${directory}`],
+/** A model of two layers that Pax splits over data and mdl, or another one. */
+const flags = (
+  directory: string,
+  steps: number,
+  more: readonly string[],
+  experiment = 'LmCloudSpmdTest',
+): string[] => [
+  ...['src/tools/luthier.js', 'train', `--exp=lmCloud.${experiment}`, `--job_log_dir=${directory}`],
   ...[
     'vocabSize=64',
     'maxSeqLen=16',
@@ -21,13 +26,18 @@ const flags = (directory: string, steps: number, more: readonly string[]): strin
 const mesh = (...sizes: number[]): string => `task.mesh.iciMeshShape=[${sizes}]`;
 const IN_TWO = 'task.train.numSubBatches=2';
 
+/** Two stages that each microbatch passes three times, each a slice of one device. */
+const pipeline = ['numLayers=6', 'modelDims=32', 'dimsPerHead=8', 'iciMeshShape=[1,1,1,1]'].concat([
+  ...['percoreBatchSize=4', 'microbatchSize=2', IN_TWO],
+]);
+
 /** Trains, and returns the losses of the steps behind the first ones. */
 async function run(
   mpi: Mpi,
   ranks: number,
-  ...[directory, steps, more]: Parameters<typeof flags>
+  ...[directory, ...others]: Parameters<typeof flags>
 ): Promise<number[]> {
-  const { code, output } = await mpirun(mpi, ranks, flags(directory, steps, more)).ended;
+  const { code, output } = await mpirun(mpi, ranks, flags(directory, ...others)).ended;
   expect(code, output).toBe(0);
   const lines = readFileSync(join(directory, 'metrics.jsonl'), 'utf8').trim().split('\n');
   return lines
@@ -58,5 +68,16 @@ describe.skipIf(tried.length === 0).each(tried.map((mpi) => [mpi.name, mpi] as c
     await run(mpi, 4, split, 5, [mesh(1, 2, 2)]);
     await run(mpi, 2, split, 10, [mesh(1, 2, 1)]);
     expectSame(await run(mpi, 4, split, 15, [mesh(1, 1, 4), IN_TWO]), expected);
+  });
+
+  test('stages on ranks have the losses of one process, which goes on from their checkpoint, as stages of two ranks do', async () => {
+    const [one, split] = [temporaryDirectory(), temporaryDirectory()];
+    const train = (ranks: number, directory: string, steps: number, ...more: string[]) =>
+      run(mpi, ranks, directory, steps, [...pipeline, ...more], 'LmCloudSpmdPipelineMultislice2BCircular');
+    const steps = isShort ? 10 : 15;
+    const expected = await train(1, one, steps);
+    await train(2, split, 5);
+    if (!isShort) await train(4, split, 10, mesh(1, 1, 2, 1));
+    expectSame(await train(1, split, steps), expected);
   });
 });
