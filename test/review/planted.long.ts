@@ -18,8 +18,8 @@ import { repositoryOf } from './repository.js';
 
 withCommandEnvironment();
 
-/** Those of this run: all, or with SHORT=1 a sixth. */
-const plants = oneIn(6, allPlants);
+/** Those of this run: all, or with SHORT=1 a twentieth. */
+const plants = oneIn(20, allPlants);
 const baseFiles = baseFilesOf(plants);
 
 const oracle = fileURLToPath(new URL('./realBitsProgram.ts', import.meta.url));
