@@ -53,6 +53,7 @@ export {
   WeightedLossAggregator,
 } from './lossAggregators.js';
 export { type LocalVariable, Mesh } from './mesh.js';
+export { meshShapes } from './meshShapes.js';
 export {
   type MetricImages,
   type MetricTable,

@@ -15,11 +15,10 @@ import type { BatchSpecs } from '../../inputs/index.js';
 import { changingPart, slotBytes } from '../../learners/index.js';
 import { trainingDataset } from '../../programs/index.js';
 import { UsageError } from '../../system/text/index.js';
-import { Mesh, type SingleTask } from '../../tasks/index.js';
+import { Mesh, meshShapes, type SingleTask } from '../../tasks/index.js';
 import { analyze } from '../analyze.js';
 import { specBytes, withRows } from '../batchSpecs.js';
 import { deviceStep } from './deviceStep.js';
-import { meshShapes } from './meshShapes.js';
 import { type PlannedDevice, type StepTime, stepTime } from './stepTime.js';
 
 /** Policies that plans try where layers recompute: Pax's, from the least memory to the most. */

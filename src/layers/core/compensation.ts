@@ -1,4 +1,4 @@
-/** @file How the rounding of a weight is made up for by the weights that are rounded after it (GPTQ, Frantar et al., 2022). */
+/** @file Compensation of a weight's rounding by the weights that are rounded after it (GPTQ, Frantar et al., 2022). */
 
 /** Products of a weight's factors with themselves: blocks on the diagonal of x^T x [D, D], one after the other. */
 export interface FactorSums {

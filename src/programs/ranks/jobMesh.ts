@@ -2,7 +2,7 @@
 import { build, type Config, copyWith } from '../../hparams/index.js';
 import type { JobOptions } from '../../runs/index.js';
 import { UsageError } from '../../system/text/index.js';
-import { Mesh, type SingleTask } from '../../tasks/index.js';
+import { Mesh, meshShapes, type SingleTask } from '../../tasks/index.js';
 
 /** Meshes that a message shows. */
 const SHOWN = 3;
@@ -26,7 +26,7 @@ export function meshOfJob({ mesh: config }: Pick<Config<SingleTask>, 'mesh'>, co
     );
   const slices = (dcnMeshShape ?? []).reduce((product, size) => product * size, 1);
   const keepsSlices = count % slices === 0;
-  const fitting = factorizations(keepsSlices ? count / slices : count, iciMeshShape)
+  const fitting = nearestShapes(keepsSlices ? count / slices : count, iciMeshShape)
     .slice(0, SHOWN)
     .map((shape) => `--set task.mesh.iciMeshShape=[${shape}]`);
   const found = dcnMeshShape === null ? '' : `, dcnMeshShape [${dcnMeshShape}]`;
@@ -38,18 +38,11 @@ export function meshOfJob({ mesh: config }: Pick<Config<SingleTask>, 'mesh'>, co
 }
 
 /** Shapes with so many axes as a given one and this product, those first that are nearest to it. */
-function factorizations(product: number, given: readonly number[]): number[][] {
-  const shapes = (left: number, axes: number): number[][] =>
-    axes === 1
-      ? [[left]]
-      : divisors(left).flatMap((size) => shapes(left / size, axes - 1).map((rest) => [size, ...rest]));
+function nearestShapes(product: number, given: readonly number[]): number[][] {
   const distance = (shape: readonly number[]) =>
     shape.reduce((sum, size, i) => sum + Math.abs(Math.log2(size / given[i]!)), 0);
-  return shapes(product, given.length).sort((a, b) => distance(a) - distance(b));
+  return meshShapes(product, given.length).sort((a, b) => distance(a) - distance(b));
 }
-
-const divisors = (number: number): number[] =>
-  Array.from({ length: number }, (_, i) => i + 1).filter((each) => number % each === 0);
 
 /** A line about a mesh that a process alone does not use; undefined where there is none. */
 export function unusedMesh({ ranks }: Pick<JobOptions, 'ranks'>, { hp }: SingleTask): string | undefined {

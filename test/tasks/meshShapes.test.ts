@@ -1,6 +1,6 @@
 /** @file Shapes of meshes. */
 import { expect, test } from 'vitest';
-import { divisors, meshShapes } from '../../../src/analysis/mesh/meshShapes.js';
+import { divisors, meshShapes } from '../../src/tasks/meshShapes.js';
 
 test('divisors', () => {
   expect(divisors(1)).toEqual([1]);
