@@ -1,10 +1,10 @@
 /** @file PipelinedTransformer: a stack of transformer layers as the stages of a pipeline (praxis/layers/transformers.py). */
 import { z } from 'zod';
 import type { Tensor } from '../../compiler/index.js';
-import { type Config, classOf, deepCopyWith, isEqual, isSet, sub } from '../../hparams/index.js';
+import { type Config, classOf, deepCopyWith, sub } from '../../hparams/index.js';
 import { LayerwiseShardablePipelined, pipelineFields } from '../shardablePipeline.js';
 import { StackedTransformerRepeated } from './repeatedTransformers.js';
-import { StackedTransformer, stackFields } from './stackedTransformers.js';
+import { StackedTransformer } from './stackedTransformers.js';
 import type { TransformerArgs } from './transformers.js';
 
 /** What the stack does itself: a stage does it not. */
@@ -50,19 +50,12 @@ export class PipelinedTransformer extends StackedTransformer.with({
         `${numLayers} layers can't be cut into ${numStages} stages of ${circularRepeat} repeats each: numLayers is a multiple of ` +
           'numPipelineStages times circularRepeat.',
       );
-    const ofStage = (Object.keys(stackFields) as (keyof typeof stackFields)[]).filter(
-      (name) => !OF_WHOLE.includes(name),
-    );
-    for (const name of ofStage)
-      if (isSet(stage, name) && !isEqual(stage[name], rest[name as keyof typeof rest]))
-        throw this.error(`pipelineStage sets ${name}, which is a field of this layer: set it here.`);
-    const fields = Object.fromEntries(ofStage.map((name) => [name, rest[name as keyof typeof rest]]));
     const isRepeated =
       classOf(stage).prototype instanceof StackedTransformerRepeated ||
       classOf(stage) === StackedTransformerRepeated;
     this.pipeline = this.createChild('pipeline', LayerwiseShardablePipelined.config(), {
       singleStageBody: deepCopyWith(stage, {
-        ...fields,
+        ...this.fieldsFor('pipelineStage', stage, OF_WHOLE),
         ...(isRepeated ? { xTimes: layers } : { numLayers: layers }),
       } as Partial<Config<StackedTransformer>>),
       ...{ numStages, circularRepeat },

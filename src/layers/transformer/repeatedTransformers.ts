@@ -1,10 +1,10 @@
 /** @file StackedTransformerRepeated: a stack of transformer layers as one repeated block (praxis/layers/transformers.py). */
 import { z } from 'zod';
 import type { Tensor } from '../../compiler/index.js';
-import { type Config, deepCopyWith, isEqual, isSet, sub } from '../../hparams/index.js';
+import { deepCopyWith, sub } from '../../hparams/index.js';
 import type { StepArgs } from '../core/mixer.js';
 import { Repeat } from '../repeats.js';
-import { StackedTransformer, stackFields } from './stackedTransformers.js';
+import { StackedTransformer } from './stackedTransformers.js';
 import type { TransformerArgs } from './transformers.js';
 
 /** What the repeated stack does itself: a block does it not. */
@@ -33,15 +33,7 @@ export class StackedTransformerRepeated extends StackedTransformer.with({
 
   protected override createLayers(): void {
     const { xTimes, block, repeatLayer, unrollInDecode, remat, ...rest } = this.hp;
-    const ofBlock = (Object.keys(stackFields) as (keyof typeof stackFields)[]).filter(
-      (name) => !OF_WHOLE.includes(name),
-    );
-    // A change of all configs of a class reaches both.
-    for (const name of ofBlock)
-      if (isSet(block, name) && !isEqual(block[name], rest[name as keyof typeof rest]))
-        throw this.error(`block sets ${name}, which is a field of this layer: set it here.`);
-    const fields = Object.fromEntries(ofBlock.map((name) => [name, rest[name as keyof typeof rest]]));
-    const subTpl = deepCopyWith(block, fields as Partial<Config<StackedTransformer>>);
+    const subTpl = deepCopyWith(block, this.fieldsFor('block', block, OF_WHOLE));
     const checkpointPolicy = remat ? rest.checkpointPolicy : 'SAVE_EVERYTHING';
     this.repeated = this.createChild('repeat', repeatLayer, {
       subTpl,

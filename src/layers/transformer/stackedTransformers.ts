@@ -1,7 +1,7 @@
 /** @file StackedTransformer: transformer layers in sequence, of one kind or several (praxis/layers/transformers.py). */
 import { z } from 'zod';
 import { ops, type Tensor } from '../../compiler/index.js';
-import { type Config, deepCopyWith, isSet, sub } from '../../hparams/index.js';
+import { type Config, deepCopyWith, isEqual, isSet, sub } from '../../hparams/index.js';
 import { dimPerHeadField } from '../attention/attentionFields.js';
 import { CHECKPOINT_POLICIES, checkpointPolicyField } from '../checkpointPolicy.js';
 import { BaseLayer } from '../core/base.js';
@@ -16,7 +16,7 @@ const partDropoutField = (what: string) =>
   z.number().min(0).lt(1).nullable().default(null).describe(`For ${what}; null: dropoutProb.`);
 
 /** Fields of a stack. */
-export const stackFields = {
+const stackFields = {
   numLayers: z.int().positive().describe('Number of layers.'),
   modelDims: z.int().positive().describe('Depth of the model.'),
   hiddenDims: z.int().positive().describe('Hidden depth of the feed-forward layers.'),
@@ -80,6 +80,29 @@ export const stackFields = {
 export class StackedTransformer extends BaseLayer.with(stackFields) {
   protected inputDropout!: Dropout;
   protected layers: Transformer[] = [];
+
+  /**
+   * The fields of this layer for a stack that it is made of.
+   *
+   * @param name of the field that has the stack's config.
+   * @param ofWhole fields that the stack is not given.
+   * @throws LayerError for a config that sets one of them to something else.
+   */
+  protected fieldsFor(
+    name: string,
+    stack: Config<StackedTransformer>,
+    ofWhole: readonly string[],
+  ): Partial<Config<StackedTransformer>> {
+    const { hp } = this;
+    const given = (Object.keys(stackFields) as (keyof typeof stackFields)[]).filter(
+      (field) => !ofWhole.includes(field),
+    );
+    // A change of all configs of a class reaches both.
+    for (const field of given)
+      if (isSet(stack, field) && !isEqual(stack[field], hp[field]))
+        throw this.error(`${name} sets ${field}, which is a field of this layer: set it here.`);
+    return Object.fromEntries(given.map((field) => [field, hp[field]]));
+  }
 
   protected override setup(): void {
     const { hp } = this;
