@@ -21,6 +21,28 @@ test('a unique suffix will do', async () => {
   expect((await resolve('Other')).name).toBe('toy.Other');
 });
 
+const published = fileURLToPath(new URL('../../experiments', import.meta.url));
+
+test.each([
+  ['tasks.lm.params.lm_cloud.LmCloudSpmd2BLimitSteps', 'lmCloud.LmCloudSpmd2BLimitSteps'],
+  ['tasks.lm.params.lm_cloud.LmCloudTransformerAdamLimitSteps', 'lmCloud.LmCloudTransformerAdamLimitSteps'],
+  ['tasks.lm.params.c4.C4Spmd1BAdam4Replicas', 'c4.C4Spmd1BAdam4Replicas'],
+  ['tasks.lm.params.c4.C4Spmd16BAdam32Replicas', 'c4.C4Spmd16BAdam32Replicas'],
+  ['tasks.lm.params.c4.C4SpmdPipelineGpt3SmallAdam64Replicas', 'c4.C4SpmdPipelineGpt3SmallAdam64Replicas'],
+  ['tasks.lm.params.c4_multislice.C4Spmd22BAdam2xv4_128', 'c4Multislice.C4Spmd22BAdam2xv4_128'],
+  ['paxml.tasks.lm.params.c4.C4Spmd1BAdam4Replicas', 'c4.C4Spmd1BAdam4Replicas'],
+  ['lm_cloud.SmallMlp', 'lmCloud.SmallMlp'],
+])('%s, as Pax names it, is %s', async (name, ours) => {
+  expect((await resolveExperiment(name, [published])).name).toBe(ours);
+});
+
+test("a name that is nearly one of Pax's gets ours as a suggestion", async () => {
+  await expect(resolveExperiment('tasks.lm.params.c4.C4Spmd1BAdam4Replica', [published])).rejects.toThrow(
+    "Could not find experiment 'tasks.lm.params.c4.C4Spmd1BAdam4Replica' (searched experiments). " +
+      "Did you mean 'c4.C4Spmd1BAdam4Replicas'?\n",
+  );
+});
+
 test('a suffix of an export that only its value tells is resolved by loading its file', async () => {
   const project = mkdtempSync(join(tmpdir(), 'luthier-'));
   writeFileSync(
