@@ -1,28 +1,13 @@
 /** @file Training on meshes under mpirun: losses of one process, and checkpoints that any mesh and one process go on from. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type Mpi, mpirun, mpis } from '../../collectives/mpirun.js';
+import { type Mpi, mpis } from '../../collectives/mpirun.js';
 import { temporaryDirectory } from '../../command.js';
+import { expectSame, trainOnRanks } from './trainOnRanks.js';
 
 /** A model of two layers that Pax splits over data and mdl, or another one. */
-const flags = (
-  directory: string,
-  steps: number,
-  more: readonly string[],
-  experiment = 'LmCloudSpmdTest',
-): string[] => [
-  ...['src/tools/luthier.js', 'train', `--exp=lmCloud.${experiment}`, `--job_log_dir=${directory}`],
-  ...[
-    'vocabSize=64',
-    'maxSeqLen=16',
-    'fpropDtype=float32',
-    'summaryIntervalSteps=1',
-    `numTrainSteps=${steps}`,
-  ]
-    .concat(['task.train.saveIntervalSteps=5', ...more])
-    .flatMap((set) => ['--set', set]),
-];
+const small = ['vocabSize=64', 'maxSeqLen=16', 'fpropDtype=float32', 'summaryIntervalSteps=1'].concat([
+  'task.train.saveIntervalSteps=5',
+]);
 const mesh = (...sizes: number[]): string => `task.mesh.iciMeshShape=[${sizes}]`;
 const IN_TWO = 'task.train.numSubBatches=2';
 
@@ -31,24 +16,14 @@ const pipeline = ['numLayers=6', 'modelDims=32', 'dimsPerHead=8', 'iciMeshShape=
   ...['percoreBatchSize=4', 'microbatchSize=2', IN_TWO],
 ]);
 
-/** Trains, and returns the losses of the steps behind the first ones. */
-async function run(
+const run = (
   mpi: Mpi,
   ranks: number,
-  ...[directory, ...others]: Parameters<typeof flags>
-): Promise<number[]> {
-  const { code, output } = await mpirun(mpi, ranks, flags(directory, ...others)).ended;
-  expect(code, output).toBe(0);
-  const lines = readFileSync(join(directory, 'metrics.jsonl'), 'utf8').trim().split('\n');
-  return lines
-    .map((line) => JSON.parse(line))
-    .flatMap(({ program, loss }) => (program === 'train' ? [loss] : []));
-}
-
-function expectSame(losses: readonly number[], expected: readonly number[]): void {
-  expect(losses.length).toBe(expected.length);
-  for (const [i, loss] of losses.entries()) expect(Math.abs(loss - expected[i]!), `${i}`).toBeLessThan(1e-5);
-}
+  directory: string,
+  steps: number,
+  more: readonly string[],
+  name = 'LmCloudSpmdTest',
+) => trainOnRanks(mpi, ranks, { experiment: `lmCloud.${name}`, directory, steps }, [...small, ...more]);
 
 const isShort = process.env.SHORT === '1';
 const tried = isShort ? mpis.slice(0, 1) : mpis;
