@@ -24,6 +24,8 @@ export class Einsum extends BaseLayer.with({
   /** Ellipses stand for the axes in front, which are one axis of this name where the product is computed. */
   #equation = '';
   #leading = false;
+  /** Axes of the inputs that the product sums over, in the order of the weight's; counted from the inputs' end. */
+  #summed: readonly number[] = [];
 
   protected override setup(): void {
     const { eqn, wShape, useBias } = this.hp;
@@ -62,6 +64,7 @@ export class Einsum extends BaseLayer.with({
     }
     const leading = [...'abcdefghijklmnopqrstuvwxyz'].find((letter) => !eqn.includes(letter))!;
     this.#leading = leadsIn!;
+    this.#summed = contracting.map((axis) => x.indexOf(w[axis]!) - x.length);
     this.#equation = eqn.replaceAll('...', leading);
   }
 
@@ -73,7 +76,8 @@ export class Einsum extends BaseLayer.with({
     if (inputs.rank < named || (!this.#leading && leading.length > 0))
       throw this.error(`eqn '${this.hp.eqn}' does not fit inputs [${inputs.shape.join(', ')}].`);
     const flat = this.#leading ? tf.reshape(inputs, [-1, ...inputs.shape.slice(leading.length)]) : inputs;
-    const product = tf.einsum(this.#equation, flat, w) as Tensor;
+    const summed = this.#summed.map((axis) => flat.rank + axis);
+    const product = tf.einsum(this.#equation, this.factors(flat, 'w', summed), w) as Tensor;
     const outputs = this.#leading ? tf.reshape(product, [...leading, ...product.shape.slice(1)]) : product;
     return this.hp.useBias ? tf.add(outputs, b) : outputs;
   }

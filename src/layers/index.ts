@@ -92,7 +92,13 @@ export { isWeighed, selected, weightedSum } from './core/masks.js';
 export { type CallObserver, LayerError, observeCalls } from './core/methods.js';
 export { BaseMixer, type MixerArgs, type StepArgs } from './core/mixer.js';
 export { ScaledDeltaOrthogonal } from './core/orthogonalInit.js';
-export { type CodeForm, Quantization, scaleName, WeightQuantization } from './core/quantization.js';
+export {
+  ActQuantization,
+  type CodeForm,
+  Quantization,
+  scaleName,
+  WeightQuantization,
+} from './core/quantization.js';
 export { splitActivations } from './core/splitDims.js';
 export { TAP_STATISTICS, type TapOutputs, Taps } from './core/taps.js';
 export {

@@ -25,7 +25,8 @@ export class Linear extends BaseLayer.with({
 
   /** [..., inputDims] to [..., outputDims]. */
   fprop(inputs: Tensor): Tensor {
-    return inputs.rank === 1 ? tf.dot(inputs, this.weights) : tf.matMul(inputs, this.weights);
+    const factors = this.factors(inputs, 'w');
+    return inputs.rank === 1 ? tf.dot(factors, this.weights) : tf.matMul(factors, this.weights);
   }
 }
 

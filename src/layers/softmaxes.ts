@@ -70,7 +70,7 @@ export class NClassMajorSharedEmbeddingSoftmax extends BaseSoftmax.with({
   }
 
   protected override uncappedLogits(inputs: Tensor): Tensor {
-    const logits = tf.matMul(inputs, this.theta.w, false, true);
+    const logits = tf.matMul(this.factors(inputs, 'w'), this.theta.w, false, true);
     return this.#bias ? this.#bias.fprop(logits) : logits;
   }
 

@@ -14,6 +14,7 @@ import {
 import { explain, isThere, readRegularFile } from '../files/index.js';
 import { build } from '../hparams/index.js';
 import {
+  ActQuantization,
   type BaseLayer,
   type CodeForm,
   codesOf,
@@ -47,6 +48,8 @@ export interface QuantizeOptions extends Pick<LoadRunOptions, 'checkpoint' | 'ex
   readonly bits?: 8 | 4;
   /** Weights with one scale; 0: all of an output. Default: 0 for 8 bits, 32 for 4. */
   readonly group?: number;
+  /** Bits that each row of what weights multiply is rounded to, in the groups of the weights; null, the default: none. */
+  readonly activations?: 8 | null;
   /** Patterns of variables that stay as they are. */
   readonly skip?: readonly string[];
   /** Whether scales are those of least squared error, rather than those that reach the largest weights. Default: for 4 bits. */
@@ -173,7 +176,7 @@ export async function quantizeRun(
   directory: string,
   { to, bits = 8, group = bits === 8 ? 0 : 32, skip = [], calibration = 0, ...given }: QuantizeOptions,
 ): Promise<Quantized> {
-  const { clips = bits === 4, ...options } = given;
+  const { clips = bits === 4, activations = null, ...options } = given;
   const run = await loadRun(directory, options);
   const lock = await openJobDirectory(to, 'train');
   try {
@@ -186,6 +189,7 @@ export async function quantizeRun(
     task.model.quantization = Quantization.config({
       mode: 'inference',
       weightParams: WeightQuantization.config({ precision: bits, blockSize: group }),
+      ...(activations !== null && { actParams: ActQuantization.config({ precision: activations }) }),
       skip: [...skip],
     });
     // The parameters are the averages already, where the run uses those.

@@ -24,7 +24,7 @@ export { groupedMatMul } from './groupedMatMul.js';
 export type { Window } from './hiddenKeys.js';
 export { layerNorm, type NormOptions, rmsNorm } from './norm.js';
 export { type AttentionPart, attentionPart, joinParts } from './partialAttention.js';
-export { CODE_BLOCK, type CodeBits, dequantize } from './quantized.js';
+export { CODE_BLOCK, type CodeBits, dequantize, type RowBits, roundRows } from './quantized.js';
 export { dropout, foldIn, randomUniform } from './randomOps.js';
 export { allGather, allReduce, ownPart } from './rankOperations.js';
 export { roll } from './roll.js';

@@ -1,10 +1,11 @@
 /** @file Weights of 8 and 4 bits with scales, and products by them. */
 import type { Attrs } from '../program/ir.js';
-import { CompilerError, formatSpec, type TensorSpec } from '../program/tensors.js';
+import { CompilerError, formatSpec, sizeOf, type TensorSpec } from '../program/tensors.js';
 import { defineOperation } from '../rules/index.js';
 import { expects, expectsDtypes, FLOAT, INT, type RawAttrs, spec } from '../rules/operation.js';
 import * as tf from '../tfjs/tfjs.js';
 import { callComposite } from './composite.js';
+import { stopGradient } from './stopGradient.js';
 
 /** Bits of a code. */
 export type CodeBits = 8 | 4;
@@ -68,10 +69,50 @@ defineOperation('Dequantize', {
   decompose: ([codes, scales], attrs) => [weightsOf(codes!, scales!, bitsOf(attrs))],
 });
 
-/** Rows [M, D] times the weights of the channels from `first` on, transposed: [M, N]. */
+/** Bits that rows are rounded to. */
+export type RowBits = 8;
+
+/** Where no element of a group reaches this, all are 0: its inverse and 127 times it are finite. */
+const LEAST = 2 ** -100;
+
+/** Rows [..., D], each group of which is whole numbers from -127 to 127 times a scale that reaches its largest element. */
+function rounded(x: tf.Tensor, groups: number): tf.Tensor {
+  const grouped = tf.reshape(x, [...x.shape.slice(0, -1), groups, x.shape.at(-1)! / groups]);
+  const largest = tf.max(tf.abs(grouped), -1, true);
+  const isSmall = tf.less(largest, LEAST);
+  const codes = tf.round(tf.mul(grouped, tf.div(127, tf.where(isSmall, tf.onesLike(largest), largest))));
+  const scales = tf.div(largest, 127);
+  return tf.reshape(tf.where(isSmall, tf.zerosLike(grouped), tf.mul(codes, scales)), x.shape);
+}
+
+defineOperation('RoundRows', {
+  inputs: ['x'],
+  attrs: ({ bits, groups }: RawAttrs) => ({ bits, groups }),
+  infer: ([x], { groups }) => {
+    const size = x!.shape.at(-1) ?? 0;
+    expects(
+      x!.shape.length > 0 && size % (groups as number) === 0,
+      `rows [..., D] of ${groups} equal groups`,
+      x,
+    );
+    expectsDtypes([x!], FLOAT);
+    return [spec(x!.shape, 'float32')];
+  },
+  flops: ([x]) => 3 * sizeOf(x!.shape),
+  // The gradient is that of rows that are not rounded.
+  decompose: ([x], { groups }) => [tf.add(x!, stopGradient(tf.sub(rounded(x!, groups as number), x!)))],
+});
+
+/**
+ * Rows [M, D] times the weights of the channels from `first` on, transposed: [M, N]. With `rowBits`, rows are rounded as
+ * `RoundRows` does it, in the groups of the scales.
+ */
 defineOperation('QuantizedMatMul', {
   inputs: ['x', 'codes', 'scales'],
-  attrs: ({ bits, first, channels }: RawAttrs) => ({ bits, first, channels }),
+  attrs: ({ bits, first, channels, rowBits }: RawAttrs) => ({
+    ...{ bits, first, channels },
+    ...(rowBits !== undefined && { rowBits }),
+  }),
   infer: ([x, codes, scales], attrs) => {
     checkWeights(codes!, scales!, bitsOf(attrs));
     const depth = depthOf(codes!, bitsOf(attrs));
@@ -91,10 +132,11 @@ defineOperation('QuantizedMatMul', {
     part: 'product',
     work: ([x], { channels }) => 2 * x!.shape[0]! * x!.shape[1]! * (channels as number),
   },
-  decompose: ([x, codes, scales], { bits, first, channels }) => {
+  decompose: ([x, codes, scales], { bits, first, channels, rowBits }) => {
     const rows = (all: tf.Tensor): tf.Tensor =>
       tf.slice(all, [first as number, 0], [channels as number, all.shape[1]!]);
-    return [tf.matMul(x!, weightsOf(rows(codes!), rows(scales!), bits as CodeBits), false, true)];
+    const factors = rowBits === undefined ? x! : roundRows(x!, rowBits as RowBits, scales!.shape[1]!);
+    return [tf.matMul(factors, weightsOf(rows(codes!), rows(scales!), bits as CodeBits), false, true)];
   },
 });
 
@@ -118,4 +160,21 @@ export function dequantize(codes: tf.Tensor, scales: tf.Tensor, bits: CodeBits):
     );
   }
   return callComposite('Dequantize', [codes, scales], { bits }, 0);
+}
+
+/**
+ * Rows rounded to few bits: each group of a row becomes whole numbers from -127 to 127, halves to even ones, times a scale that
+ * reaches its largest element. Of a group whose elements are all below 2^-100, 0; with one that is not finite, NaN. The gradient is
+ * that of `x` itself. Products of such rows with weights of as many groups, by `dequantize`, are sums of integers, where the engine
+ * has a form of that: the same numbers, to the rounding of float32.
+ *
+ * @param x float32 [..., D]. @param groups divides D.
+ * @returns float32 [..., D].
+ */
+export function roundRows(x: tf.Tensor, bits: RowBits, groups: number): tf.Tensor {
+  if (x.rank === 0 || !Number.isInteger(x.shape.at(-1)! / groups))
+    throw new CompilerError(
+      `roundRows: expected rows [..., D] of ${groups} equal groups, got ${formatSpec(x as unknown as TensorSpec)}.`,
+    );
+  return callComposite('RoundRows', [x], { bits, groups });
 }

@@ -69,6 +69,22 @@ function viewOf(value: Value, graph: Pick<GraphReader, 'producer'>): WeightView 
   }
 }
 
+/** Terms of a sum of integers of 32 bits, of products up to 127 * 128. */
+const MOST_TERMS = 2 ** 17;
+
+/** The node that rounds the rows of a product, in the groups of its weights; undefined where they are not rounded so. */
+function roundingOf(
+  x: Value,
+  depth: number,
+  groups: number,
+  graph: Pick<GraphReader, 'producer'>,
+): Node | undefined {
+  const made = graph.producer(x);
+  if (made?.op === 'Reshape') return roundingOf(made.inputs[0]!, depth, groups, graph);
+  const isSame = made?.op === 'RoundRows' && x.shape.at(-1) === depth && made.attrs.groups === groups;
+  return isSame && depth / groups <= MOST_TERMS ? made : undefined;
+}
+
 /** Rows times whole channels: x [M, D] by a matrix whose columns are channels one after the other. */
 const product: Rule = ({ op, inputs, outputs, attrs }, graph, make) => {
   if (op !== 'BatchMatMul' || attrs.transposeA || attrs.alpha !== 1) return null;
@@ -84,10 +100,12 @@ const product: Rule = ({ op, inputs, outputs, attrs }, graph, make) => {
   const areInTurn = channels === 1 || view.strides[n] === depth;
   if (!areChannels || !areInTurn || view.offset % depth !== 0) return null;
   const out = outputs[0]!;
-  const rows = reshaped(x, [sizeOf(x.shape) / depth, depth], make);
   const { bits } = view.made.attrs;
+  const rounding = roundingOf(x, depth, scales.shape[1]!, graph);
+  const rows = reshaped(rounding?.inputs[0] ?? x, [sizeOf(x.shape) / depth, depth], make);
   const result = make('QuantizedMatMul', [rows, codes, scales], {
     ...{ bits: bits!, first: view.offset / depth, channels },
+    ...(rounding && { rowBits: rounding.attrs.bits! }),
   });
   return reshaped(result, out.shape, make);
 };

@@ -23,7 +23,7 @@ export class OneHeadedAttentionProjection extends BaseLayer.with({
 
   /** [..., D] to [..., H]. */
   fprop(inputs: Tensor): Tensor {
-    const outputs = tf.matMul(inputs, this.theta.w);
+    const outputs = tf.matMul(this.factors(inputs, 'w'), this.theta.w);
     return this.hp.useBias ? tf.add(outputs, this.theta.b) : outputs;
   }
 }

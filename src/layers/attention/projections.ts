@@ -61,7 +61,7 @@ export class AttentionProjection extends BaseLayer.with({
   protected product(vectors: Tensor): Tensor {
     const { inputDim, numHeads, dimPerHead, isOutputProjection } = this.hp;
     const w = tf.reshape(this.theta.w, [inputDim, numHeads * dimPerHead]);
-    return tf.matMul(vectors, w, false, isOutputProjection);
+    return tf.matMul(this.factors(vectors, 'w'), w, false, isOutputProjection);
   }
 }
 
@@ -98,7 +98,7 @@ export class CombinedQKVProjectionLayer extends BaseLayer.with(projectionFields)
 
   /** [..., D] times the weights [D, N H] of a part, 0 to 2: [..., N H]. */
   protected product(inputs: Tensor, w: Tensor, _part: number): Tensor {
-    return tf.matMul(inputs, w);
+    return tf.matMul(this.factors(inputs, 'w'), w);
   }
 }
 

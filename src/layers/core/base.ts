@@ -16,7 +16,7 @@ import { type MediaKind, MOST_ENTRIES, mediaTensor, summaryKey } from './layerSu
 import { LayerError, wrapMethods } from './methods.js';
 import { OwnVariables } from './ownVariables.js';
 import { builtElsewhere, type Placement, takePlacement, withPlacement } from './placement.js';
-import type { CodeForm, Quantization } from './quantization.js';
+import { type CodeForm, type Quantization, roundedFactors } from './quantization.js';
 import { declareQuantized } from './quantizedVariables.js';
 import { SharedLayers } from './sharedLayers.js';
 import { splitOf, splitTensor } from './splitDims.js';
@@ -97,6 +97,17 @@ export abstract class BaseLayer extends Configurable.with(layerFields) {
   /** Forms of this layer's weights that are held in codes, or rounded to them, by name. */
   get codeForms(): ReadonlyMap<string, CodeForm> {
     return this.#variables.forms;
+  }
+
+  /**
+   * What the weight `name` multiplies, as its product takes it: rounded where `quantization.actParams` says so.
+   *
+   * @param axes of x that the product sums over, in the order of the weight's; by default the last one.
+   */
+  protected factors(x: Tensor, name: string, axes: readonly number[] = [x.rank - 1]): Tensor {
+    const form = this.codeForms.get(name);
+    const rounding = this.quantization?.actParams;
+    return form === undefined || !rounding ? x : roundedFactors(x, axes, form, rounding);
   }
 
   /** Whether the layer is part of a frozen child. */

@@ -19,6 +19,11 @@ export class WeightQuantization extends Configurable.with({
     ),
 }) {}
 
+/** How factors of weights are rounded (Pax's ActQuantizationParams). */
+export class ActQuantization extends Configurable.with({
+  precision: z.literal(8).default(8).describe('Bits of a factor.'),
+}) {}
+
 function isPattern(text: string): boolean {
   try {
     return new RegExp(text) !== null;
@@ -42,6 +47,12 @@ export class Quantization extends Configurable.with({
       "Whether variables are the weights, as training has them; these, and passes round them as inference does ('materialize'); or codes and scales, which nothing trains ('inference').",
     ),
   weightParams: sub(WeightQuantization).describe('How weights are rounded.'),
+  actParams: sub(ActQuantization, null)
+    .nullable()
+    .default(null)
+    .describe(
+      'How rows that weights multiply are rounded, in the groups of these, where passes round weights or read codes; null, and of convolutions: not.',
+    ),
   skip: z
     .array(z.string().refine(isPattern, 'expected a regular expression'))
     .default([])
@@ -118,6 +129,24 @@ export function weightOf(codes: Tensor, scales: Tensor, form: CodeForm): Tensor 
 
 /** Codes are symmetric: from -n to n. */
 export const largestCode = ({ bits }: CodeForm): number => 2 ** (bits - 1) - 1;
+
+/**
+ * What a weight multiplies, rounded row by row, with the gradient of rows that are not.
+ *
+ * @param axes of x that the product sums over, in the order of the weight's.
+ */
+export function roundedFactors(
+  x: Tensor,
+  axes: readonly number[],
+  { depth, groups }: CodeForm,
+  { precision }: ActQuantization['hp'],
+): Tensor {
+  const order = [...x.shape.keys()].filter((axis) => !axes.includes(axis)).concat(axes);
+  const last = tf.transpose(x, order);
+  const rows = tf.reshape(last, [...last.shape.slice(0, x.rank - axes.length), depth]);
+  const rounded = tf.reshape(ops.roundRows(rows, precision, groups), last.shape);
+  return tf.transpose(rounded, inverse(order));
+}
 
 /** A weight rounded to codes times scales that reach its largest elements, in float32; with the gradient of the weight itself. */
 export function roundedWeight(weight: Tensor, form: CodeForm): Tensor {

@@ -92,6 +92,12 @@ export const quantizeCommand: Command = {
         'Weights of an output with one scale: 32, 64, 128, or 0 for all of them. Default: 0 for 8 bits, 32 for 4.',
       parse: (text, flag) => Number(oneOf(['0', '32', '64', '128'])(text, flag)),
     },
+    activations: {
+      ...{ key: 'activations', value: 'N' },
+      about:
+        'Bits that rows are rounded to before they are multiplied by weights, in the groups of these: 8. Default: they are not rounded.',
+      parse: (text, flag) => Number(oneOf(['8'])(text, flag)),
+    },
     skip: {
       ...{ key: 'skip', value: 'PATTERN,…' },
       about: 'Variables that stay as they are, by regular expressions that match whole paths.',
@@ -113,7 +119,7 @@ export const quantizeCommand: Command = {
     'Weights of products, convolutions and tables become codes with scales (task.model.quantization); biases, norms and the like',
     'stay. What is written is a run: luthier generate, serve, loadRun and --mode=eval take it as any other.',
     '',
-    '  npx luthier quantize out/lm_small --to=out/lm_small_int8',
+    '  npx luthier quantize out/lm_small --to=out/lm_small_int8 --activations=8',
     '  npx luthier quantize out/llama --to=out/llama_int4 --bits=4 --group=32 --calibration=16',
     '',
     'Exit codes: 0; 1 if the run has no checkpoint, a weight that is not finite, or groups that do not fit; 2 for a wrong command line.',

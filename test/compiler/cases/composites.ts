@@ -318,14 +318,27 @@ const dequantized: Case[] = codeCases.flatMap(({ codes, scales, bits }) =>
   over((c, s) => ops.dequantize(c, s, bits), [[codes, scales]], constant),
 );
 
-/** Rows by some of the channels. */
-const quantizedProducts: Case[] = codeCases.flatMap(({ codes, scales, bits }) =>
-  over(
-    (x, c, s) => callComposite('QuantizedMatMul', [x, c, s], { bits, first: 1, channels: 1 }, 1),
-    [[floats([5, codes.shape[1]! * (8 / bits)], -1, 1, 3), codes, scales]],
-    { differentiable: 1 },
+/** Rows by some of the channels; then rounded ones, whose gradient is not that of what is computed. */
+const quantizedProducts: Case[] = [{}, { rowBits: 8 }].flatMap((rounding) =>
+  codeCases.flatMap(({ codes, scales, bits }) =>
+    over(
+      (x, c, s) =>
+        callComposite('QuantizedMatMul', [x, c, s], { bits, first: 1, channels: 1, ...rounding }, 1),
+      [[floats([5, codes.shape[1]! * (8 / bits)], -1, 1, 3), codes, scales]],
+      { differentiable: 'rowBits' in rounding ? 0 : 1 },
+    ),
   ),
 );
+
+/** One group and several; groups that are all 0, too small, and not finite. */
+const roundedRows: Case[] = [
+  ...over((x) => ops.roundRows(x, 8, 1), [[floats([7])], [floats([2, 3, 10], -4, 1)]], constant),
+  ...over(
+    (x) => ops.roundRows(x, 8, 4),
+    [[floats([3, 8])], [host([1, 8], [0, 0, 1e-32, -1e-31, Infinity, 1, Number.NaN, -1])]],
+    constant,
+  ),
+];
 
 const crossEntropy: Case[] = over(
   (logits, labels) => ops.softmaxCrossEntropy(logits, labels),
@@ -417,6 +430,7 @@ export const compositeCases: CaseTable = {
   GroupedMatMul: groupCases,
   GroupedMatMulGrad: groupCases,
   QuantizedMatMul: quantizedProducts,
+  RoundRows: roundedRows,
   LayerNorm: layerNorm,
   RmsNorm: rmsNorm,
   SoftmaxCrossEntropy: crossEntropy,

@@ -46,8 +46,28 @@ function drawn(bits: CodeBits, channels: number, depth: number, groups: number, 
   return { bits, channels, depth, groups, codes, scales, values };
 }
 
+/** Groups of so many elements, each whole numbers from -127 to 127 times a scale. */
+function roundedRows(x: Float32Array, size: number): Float64Array {
+  const result = new Float64Array(x.length);
+  for (let first = 0; first < x.length; first += size) {
+    const largest = x
+      .subarray(first, first + size)
+      .reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    const [factor, scale] = [Math.fround(127 / largest), Math.fround(largest / 127)];
+    // No drawn number is between two codes.
+    for (let i = first; i < first + size; i++) result[i] = Math.round(Math.fround(x[i]! * factor)) * scale;
+  }
+  return result;
+}
+
 /** [rows, depth] times the transposed weights of `count` channels from `first` on. */
-function productOf(x: Float32Array, rows: number, w: Weights, first = 0, count = w.channels): Float64Array {
+function productOf(
+  x: ArrayLike<number>,
+  rows: number,
+  w: Weights,
+  first = 0,
+  count = w.channels,
+): Float64Array {
   const { depth, values } = w;
   return Float64Array.from({ length: rows * count }, (_, at) => {
     const [r, c] = [Math.floor(at / count), first + (at % count)];
@@ -253,8 +273,43 @@ describe.each([...engines, ['eager', { engine: 'eager', available: true }] as co
       await executable.dispose();
     });
 
+    test.skipIf(!available)('products of rounded rows have the sums of their codes', async () => {
+      const shapes = [...SHAPES, ...DRAWN];
+      const weights = shapes.map(([bits, , channels, depth, groups], i) =>
+        drawn(bits, channels, depth, groups, 200 + i),
+      );
+      const draw = rng(12);
+      // One element in seven is large, so that others lose most of their bits.
+      const inputs = shapes.map(([, rows, , depth]) =>
+        Float32Array.from({ length: rows * depth }, (_, i) => (i % 7 === 0 ? 20 : 1) * (2 * draw() - 1)),
+      );
+      const specs = {
+        x: shapes.map(([, rows, , depth]) => ({ shape: [1, rows, depth], dtype: 'float32' as const })),
+        w: weights.map((each, i) => specsOf(each, i % 3 !== 2)),
+      };
+      const f = ({ x, w }: { x: Tensor[]; w: { codes: Tensor; scales: Tensor }[] }) =>
+        w.map(({ codes, scales }, i) => {
+          const rows = ops.roundRows(x[i]!, 8, weights[i]!.groups);
+          return tf.matMul(rows, ops.dequantize(codes, scales, weights[i]!.bits), false, true);
+        });
+      const operations = optimize(traceProgram(f, specs).graph).nodes;
+      expect(operations.map(({ op }) => op)).not.toContain('RoundRows');
+      const products = operations.filter(({ op }) => op === 'QuantizedMatMul');
+      expect(products.map(({ attrs }) => attrs.rowBits)).toEqual(shapes.map(() => 8));
+      const executable = await compile(f, specs, { engine, numThreads: 2 });
+      const outputs = shapes.map(([, rows, channels]) => new Float32Array(rows * channels));
+      await executable
+        .bind({ inputs: { x: inputs, w: weights.map((each, i) => arraysOf(each, i % 3 !== 2)) }, outputs })
+        .run();
+      for (const [i, [, rows, , depth, groups]] of shapes.entries()) {
+        const rounded = roundedRows(inputs[i]!, depth / groups);
+        expectWithin(outputs[i]!, productOf(rounded, rows, weights[i]!), `[${shapes[i]!.join(', ')}]`);
+      }
+      await executable.dispose();
+    });
+
     test.skipIf(!available || engine !== 'native')(
-      'a row has the same bits in a batch of any size',
+      'a row has the same bits in a batch of any size, rounded or not',
       async () => {
         const kinds = [
           drawn(8, 7, 75, 1, 1),
@@ -270,13 +325,12 @@ describe.each([...engines, ['eager', { engine: 'eager', available: true }] as co
         );
         const f = ({ x, w }: { x: Tensor[]; w: { codes: Tensor; scales: Tensor }[] }) =>
           w.map(({ codes, scales }, i) =>
-            batches.map((rows) =>
-              tf.matMul(
-                tf.slice(x[i]!, [0, 0], [rows, -1]) as tf.Tensor2D,
-                ops.dequantize(codes, scales, kinds[i]!.bits),
-                false,
-                true,
-              ),
+            [false, true].map((isRounded) =>
+              batches.map((rows) => {
+                const part = tf.slice(x[i]!, [0, 0], [rows, -1]) as Tensor;
+                const factors = isRounded ? ops.roundRows(part, 8, kinds[i]!.groups) : part;
+                return tf.matMul(factors, ops.dequantize(codes, scales, kinds[i]!.bits), false, true);
+              }),
             ),
           );
         const specs = {
@@ -284,13 +338,16 @@ describe.each([...engines, ['eager', { engine: 'eager', available: true }] as co
           w: kinds.map((each) => specsOf(each, true)),
         };
         const executable = await compile(f, specs, { engine, numThreads: 2 });
-        const outputs = kinds.map(({ channels }) => batches.map((rows) => new Float32Array(rows * channels)));
+        const outputs = kinds.map(({ channels }) =>
+          [0, 1].map(() => batches.map((rows) => new Float32Array(rows * channels))),
+        );
         await executable
           .bind({ inputs: { x: inputs, w: kinds.map((each) => arraysOf(each, true)) }, outputs })
           .run();
         for (const [i, { channels }] of kinds.entries())
-          for (const part of outputs[i]!)
-            expect([...part.subarray(0, channels)]).toEqual([...outputs[i]![4]!.subarray(0, channels)]);
+          for (const parts of outputs[i]!)
+            for (const part of parts)
+              expect([...part.subarray(0, channels)]).toEqual([...parts[4]!.subarray(0, channels)]);
         await executable.dispose();
       },
     );
@@ -312,6 +369,26 @@ test('windows that are more than the channels are not copied', () => {
   };
   expect(of(2)).toContain('QuantizedMatMul');
   expect(of(3)).toContain('Conv2D');
+});
+
+test('rows in other groups than the weights are rounded by themselves', () => {
+  const f = ({ x, codes, scales }: Record<'x' | 'codes' | 'scales', Tensor>) =>
+    tf.matMul(ops.roundRows(x, 8, 1), ops.dequantize(codes, scales, 8), false, true);
+  const specs = {
+    x: { shape: [4, 64], dtype: 'float32' },
+    codes: { shape: [8, 64], dtype: 'int32' },
+    scales: { shape: [8, 2], dtype: 'float32' },
+  } as const;
+  const products = optimize(traceProgram(f as never, specs).graph).nodes.filter(
+    ({ op }) => op === 'QuantizedMatMul',
+  );
+  expect(products.map(({ attrs }) => attrs)).toEqual([{ bits: 8, first: 0, channels: 8 }]);
+});
+
+test('rows that groups do not divide are an error', () => {
+  expect(() => ops.roundRows(tf.zeros([2, 50]), 8, 4)).toThrow(
+    'roundRows: expected rows [..., D] of 4 equal groups, got float32[2,50].',
+  );
 });
 
 test('groups that are no whole blocks, or do not divide a channel, are an error', () => {

@@ -3,17 +3,20 @@ import { describe, expect, test } from 'vitest';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
 import { build, type Config } from '../../../src/hparams/index.js';
 import {
+  ActQuantization,
   AttentionProjection,
   type BaseLayer,
   type CodeForm,
   CombinedQKVProjectionLayer,
   Conv2D,
   codesOf,
+  Einsum,
   Embedding,
   Linear,
   listLayers,
   listVariables,
   notFinite,
+  OneHeadedAttentionProjection,
   Quantization,
   SharedEmbeddingSoftmax,
   scaleName,
@@ -25,12 +28,19 @@ type Values = Partial<{
   precision: 8 | 4;
   blockSize: number;
   mode: 'training' | 'materialize' | 'inference';
+  roundsRows: boolean;
 }>;
 
-const quantization = ({ precision = 8, blockSize = 0, mode = 'inference' }: Values = {}) =>
+const quantization = ({
+  precision = 8,
+  blockSize = 0,
+  mode = 'inference',
+  roundsRows = false,
+}: Values = {}) =>
   Quantization.config({
     ...{ mode, quantizationType: 'FQ' },
     weightParams: WeightQuantization.config({ precision, blockSize }),
+    actParams: roundsRows ? ActQuantization.config() : null,
   });
 
 /** Element i is 0.1 sin(i + 1). */
@@ -119,6 +129,82 @@ describe.each(layers)('%s', (_, config, shape) => {
     // Scales of blocks are bfloat16.
     expect(farthest(found, rounded)).toBeLessThan('blockSize' in values ? 8e-2 : 1e-6);
   });
+});
+
+const products: readonly (readonly [string, (q: Config<Quantization>) => Config<BaseLayer>, number[]])[] = [
+  ...layers.filter(([name]) => name !== 'Conv2D'),
+  [
+    'OneHeadedAttentionProjection',
+    (q) => OneHeadedAttentionProjection.config({ inputDim: D, outputDim: 3, quantization: q }),
+    [2, D],
+  ],
+  // The summed axes are neither last nor in the weight's order.
+  [
+    'Einsum',
+    (q) => Einsum.config({ eqn: '...hbd,dhf->...fb', wShape: [4, D / 4, 3], quantization: q }),
+    [2, D / 4, 5, 4],
+  ],
+];
+
+test.each(products)('%s: with actParams, rows are rounded before they are multiplied', (_, config, shape) => {
+  for (const values of [{}, { precision: 4, blockSize: 32 }] as const) {
+    const layer = (more: Values) => build(config(quantization({ ...values, ...more }))) as Linear;
+    const [plain, rounding] = [layer({}), layer({ roundsRows: true })];
+    const theta = inCodes(plain, randomTheta(layer({ mode: 'materialize' })));
+    const x = tensor(shape);
+    const outputs = [plain, rounding].map((each) => run(theta, () => each.fprop(x)).dataSync());
+    const largest = Math.max(...outputs[0]!.map(Math.abs));
+    const farthest = Math.max(...outputs[0]!.map((value, i) => Math.abs(value - outputs[1]![i]!)));
+    expect(farthest / largest).toBeGreaterThan(1e-5);
+    expect(farthest / largest).toBeLessThan(0.02);
+  }
+});
+
+test('rows are rounded in the groups of the weights, along the axes that are summed, and keep their gradient', () => {
+  const values = { mode: 'materialize', blockSize: 32 } as const;
+  const plain = build(Linear.config({ inputDims: D, outputDims: 1, quantization: quantization(values) }));
+  const rounding = build(
+    Linear.config({
+      inputDims: D,
+      outputDims: 1,
+      quantization: quantization({ ...values, roundsRows: true }),
+    }),
+  );
+  // The weight selects an element of the second group, which is far below the largest of the first.
+  const theta = {
+    w: tf.tensor(
+      Float32Array.from({ length: D }, (_, i) => (i === 40 ? 1 : 0)),
+      [D, 1],
+    ) as Tensor,
+  };
+  const row = Float32Array.from({ length: D }, (_, i) => (i < 32 ? 1000 : i === 40 ? 0.3 : 1));
+  const x = tf.tensor(row, [1, D]) as Tensor;
+  expect(run(theta, () => rounding.fprop(x)).dataSync()[0]).toBeCloseTo(38 / 127, 6);
+  const gradientOf = (layer: Linear) =>
+    run(theta, () => tf.grad((y) => layer.fprop(y as Tensor))(x)).dataSync();
+  expect([...gradientOf(rounding)]).toEqual([...gradientOf(plain)]);
+});
+
+test('rows of weights that stay as they are, and inputs of convolutions, are not rounded', () => {
+  const skipping = (roundsRows: boolean): Config<Quantization> => {
+    const chosen = quantization({ roundsRows });
+    chosen.skip = ['w'];
+    return chosen;
+  };
+  const linear = [false, true].map((rounds) =>
+    build(Linear.config({ inputDims: D, outputDims: 5, quantization: skipping(rounds) })),
+  );
+  const convolution = [false, true].map((roundsRows) =>
+    build(Conv2D.config({ filterShape: [2, 2, 16, 3], quantization: quantization({ roundsRows }) })),
+  );
+  const conv = randomTheta(build(Conv2D.config({ filterShape: [2, 2, 16, 3] })));
+  const outputs = (layers: readonly BaseLayer[], theta: Record<string, Tensor>, shape: number[]) =>
+    layers.map((layer) => [...run(theta, () => (layer as Linear).fprop(tensor(shape))).dataSync()]);
+  for (const [plain, rounding] of [
+    outputs(linear, randomTheta(linear[0]!), [3, D]),
+    outputs(convolution, inCodes(convolution[0]!, conv), [1, 4, 4, 16]),
+  ])
+    expect(rounding).toEqual(plain);
 });
 
 test('tables are looked up in codes, and projections of queries, keys and values read theirs', () => {

@@ -227,13 +227,13 @@ test('a prediction that the model lacks is told, with those that it has', async 
 
 test('a quantized run is a run: it generates, is compared with the one that it was made of, and damage is named without a stack', async () => {
   const to = temporaryDirectory();
-  const flags = ['--bits=4', '--group=32', '--skip=.*softmax.*,.*emb_var', '--batches=2', '--checkpoint=200'];
+  const flags = ['--bits=4', '--group=32', '--activations=8', '--skip=.*softmax.*,.*emb_var'];
   const { stdout, stderr, code } = await luthier([
     'quantize',
     directory,
     `--to=${to}`,
     ...flags,
-    '--format=json',
+    ...['--batches=2', '--checkpoint=200', '--format=json'],
   ]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const report = JSON.parse(stdout);
@@ -245,6 +245,7 @@ test('a quantized run is a run: it generates, is compared with the one that it w
   const settings = readFileSync(join(to, 'model_params.txt'), 'utf8');
   expect(settings).toContain("task.model.quantization.mode : 'inference'\n");
   expect(settings).toContain('task.model.quantization.weightParams.precision : 4\n');
+  expect(settings).toContain('task.model.quantization.actParams.precision : 8\n');
   const quantized = await loadRun(to);
   expect(quantized.step).toBe(0);
   expect((await quantized.generate('182 a', { maxTokens: 8 })).length).toBeGreaterThan(0);

@@ -13,9 +13,9 @@ export function quantizedProduct(
   const [x, codes, scales] = inputs as [View, View, View];
   const out = outputs[0]!;
   const [rows, depth] = x.shape as [number, number];
-  const { bits, first, channels } = attrs as Readonly<Record<string, number>>;
+  const { bits, first, channels, rowBits = 0 } = attrs as Readonly<Record<string, number>>;
   const bytes = storageBytes(codes.buffer.storage);
-  const numbers = [bits, typeName(scales.buffer), bytes, depth, scales.shape[1]].join(', ');
+  const numbers = [bits, typeName(scales.buffer), bytes, rowBits, depth, scales.shape[1]].join(', ');
   needs.work.add(`lt_quantized_scratch_bytes(&(const lt_quantized){NULL, NULL, ${numbers}}, ${rows})`);
   const matrix = `(lt_matrix){${pointer(x)}, ${typeName(x.buffer)}, ${x.strides[0]!}, 1}`;
   return [

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(LT_HAVE_GEMMAMX) && defined(__linux__)
+#if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#endif
+#if defined(LT_HAVE_GEMMAMX) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -21,11 +23,13 @@ extern const lt_kernel lt_amx_bfloat16, lt_avx512bf16_bfloat16, lt_avx512_float3
     lt_neon_float32, lt_neon_bfloat16, lt_portable_float32, lt_portable_bfloat16;
 extern const lt_kernel lt_avx512_kept, lt_avx2_kept, lt_neon_kept, lt_portable_kept;
 extern const lt_quantized_kernel lt_quantized_avx512, lt_quantized_avx2, lt_quantized_portable;
+extern const lt_quantized_kernel lt_integer_avx512vnni, lt_integer_avxvnni, lt_integer_avx2, lt_integer_portable;
 
 typedef struct {
   const char *name;
   const lt_kernel *of[4]; /* by precision */
   const lt_kernel *attention; /* of bfloat16, if another */
+  const lt_quantized_kernel *integers;
 } choice;
 
 #ifdef LT_HAVE_GEMMAVX512BF16
@@ -54,36 +58,66 @@ static int runsAvx512(void) {
   return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 #endif
+#ifdef LT_HAVE_INTEGERAVX512VNNI
+static int runsAvx512Vnni(void) { return runsAvx512() && __builtin_cpu_supports("avx512vnni"); }
+#endif
 #ifdef LT_HAVE_GEMMAVX2
 static int runsAvx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 #endif
+#ifdef LT_HAVE_INTEGERAVXVNNI
+/* Compilers that know the instructions may have no name for the question. */
+static int runsAvxVnni(void) {
+  enum { LEAF = 7, PART = 1, VNNI = 1 << 4 };
+  unsigned a, b, c, d;
+  return runsAvx2() && __get_cpuid_count(LEAF, PART, &a, &b, &c, &d) && (a & VNNI);
+}
+#endif
 static int runsAlways(void) { return 1; }
 
+#ifdef LT_HAVE_INTEGERAVX2
+#define LT_INTEGERS_AVX2 &lt_integer_avx2
+#else
+#define LT_INTEGERS_AVX2 &lt_integer_portable
+#endif
+#ifdef LT_HAVE_INTEGERAVX512VNNI
+#define LT_INTEGERS_AVX512 &lt_integer_avx512vnni
+#else
+#define LT_INTEGERS_AVX512 LT_INTEGERS_AVX2
+#endif
+
+/* The CPUs of bf16 instructions have those of VNNI. */
 static const struct {
   int (*runs)(void);
   choice choice;
 } known[] = {
 #if defined(LT_HAVE_GEMMAMX) && defined(LT_HAVE_GEMMAVX512BF16) && defined(LT_HAVE_GEMMAVX512)
-    {runsAmx, {"amx", {&lt_avx512_float32, &lt_amx_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}, &lt_avx512_bfloat16}},
+    {runsAmx, {"amx", {&lt_avx512_float32, &lt_amx_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}, &lt_avx512_bfloat16, LT_INTEGERS_AVX512}},
 #endif
 #if defined(LT_HAVE_GEMMAVX512BF16) && defined(LT_HAVE_GEMMAVX512)
-    {runsAvx512Bf16, {"avx512bf16", {&lt_avx512_float32, &lt_avx512bf16_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}, NULL}},
+    {runsAvx512Bf16, {"avx512bf16", {&lt_avx512_float32, &lt_avx512bf16_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}, NULL, LT_INTEGERS_AVX512}},
+#endif
+#if defined(LT_HAVE_INTEGERAVX512VNNI) && defined(LT_HAVE_GEMMAVX512)
+    {runsAvx512Vnni, {"avx512vnni", {&lt_avx512_float32, &lt_avx512_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}, NULL, LT_INTEGERS_AVX512}},
 #endif
 #ifdef LT_HAVE_GEMMAVX512
-    {runsAvx512, {"avx512", {&lt_avx512_float32, &lt_avx512_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}, NULL}},
+    {runsAvx512, {"avx512", {&lt_avx512_float32, &lt_avx512_bfloat16, &lt_avx512_bfloat16, &lt_avx512_kept}, NULL, LT_INTEGERS_AVX2}},
+#endif
+#if defined(LT_HAVE_INTEGERAVXVNNI) && defined(LT_HAVE_GEMMAVX2)
+    {runsAvxVnni, {"avxvnni", {&lt_avx2_float32, &lt_avx2_bfloat16, &lt_avx2_bfloat16, &lt_avx2_kept}, NULL, &lt_integer_avxvnni}},
 #endif
 #ifdef LT_HAVE_GEMMAVX2
-    {runsAvx2, {"avx2", {&lt_avx2_float32, &lt_avx2_bfloat16, &lt_avx2_bfloat16, &lt_avx2_kept}, NULL}},
+    {runsAvx2, {"avx2", {&lt_avx2_float32, &lt_avx2_bfloat16, &lt_avx2_bfloat16, &lt_avx2_kept}, NULL, LT_INTEGERS_AVX2}},
 #endif
 #ifdef LT_HAVE_GEMMNEON
-    {runsAlways, {"neon", {&lt_neon_float32, &lt_neon_bfloat16, &lt_neon_bfloat16, &lt_neon_kept}, NULL}},
+    {runsAlways, {"neon", {&lt_neon_float32, &lt_neon_bfloat16, &lt_neon_bfloat16, &lt_neon_kept}, NULL, &lt_integer_portable}},
 #endif
-    {runsAlways, {"portable", {&lt_portable_float32, &lt_portable_bfloat16, &lt_portable_bfloat16, &lt_portable_kept}, NULL}},
+    {runsAlways, {"portable", {&lt_portable_float32, &lt_portable_bfloat16, &lt_portable_bfloat16, &lt_portable_kept}, NULL, &lt_integer_portable}},
 };
 
 static const choice *chosen;
 
-const lt_quantized_kernel *lt_quantized_kernel_of(void) {
+const lt_quantized_kernel *lt_quantized_kernel_of(int32_t row_bits) {
+  if (row_bits) return chosen->integers;
 #ifdef LT_HAVE_QUANTIZEDAVX512
   if (chosen->of[LT_FLOAT32] == &lt_avx512_float32) return &lt_quantized_avx512;
 #endif

@@ -353,10 +353,11 @@ void lt_random(int distribution, const int32_t *key, int64_t stride, float *out,
 /* Weights [channels, depth] in 8 bits, or in 4, of which depth is a multiple of 32: of each 32, byte i has weight i in its lower
    bits and weight 16 + i in its upper ones, both plus 8. A weight is its code times the scale of its group, scales being
    [channels, groups]; groups are of equal size, and of a multiple of 32 where there are several. A code, or pair of codes, has
-   `code_bytes` in memory, 1 or 4. */
+   `code_bytes` in memory, 1 or 4. With 8 row_bits, rows of x are rounded to codes from -127 to 127 as well, with a scale for each
+   group that its largest element is 127 times of, and products are sums of integers; with 0, they are as they are. */
 typedef struct {
   const void *codes, *scales;
-  int32_t bits, scale_type, code_bytes;
+  int32_t bits, scale_type, code_bytes, row_bits;
   int64_t depth, groups;
 } lt_quantized;
 

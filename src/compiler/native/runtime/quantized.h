@@ -8,6 +8,7 @@
 enum { LT_BLOCK = 32 };
 
 typedef struct lt_quantized_kernel {
+  int64_t channels; /* of a task */
   /* Floats of a row of x as `prepare` orders it, and of the memory that `multiply` of so many rows works in. */
   int64_t (*padded)(const lt_quantized *w);
   int64_t (*expanded)(const lt_quantized *w, int64_t rows);
@@ -17,7 +18,7 @@ typedef struct lt_quantized_kernel {
                    float *expanded);
 } lt_quantized_kernel;
 
-/* That of the products' kernel for float32. */
-const lt_quantized_kernel *lt_quantized_kernel_of(void);
+/* That of the products' kernel for float32; with `row_bits` that of its integers. */
+const lt_quantized_kernel *lt_quantized_kernel_of(int32_t row_bits);
 
 #endif

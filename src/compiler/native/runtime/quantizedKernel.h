@@ -351,4 +351,4 @@ static void multiply(const lt_quantized *w, int64_t first, int64_t channels, con
   }
 }
 
-#define LT_QUANTIZED_KERNEL {paddedSize, expandedSize, prepare, multiply}
+#define LT_QUANTIZED_KERNEL {16, paddedSize, expandedSize, prepare, multiply}

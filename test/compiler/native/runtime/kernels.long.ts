@@ -13,11 +13,12 @@ const checks = [
   'depthwiseCheck.c',
   'indexingCheck.c',
   'drawsCheck.c',
+  'integersCheck.c',
 ].map((name) => fileURLToPath(new URL(name, import.meta.url)));
 const kernels = oneIn(2, ['portable', 'neon', 'avx2', 'avx512', 'avx512bf16', 'amx']);
 
 /** Paths of the checks' programs. */
-type Programs = [string, string, string, string, string, string];
+type Programs = [string, string, string, string, string, string, string];
 
 function attentionOf(program: () => string, kernel: string): void {
   it.each(['random', 'threads', 'slices', 'edges', 'long', 'empty', 'nan', 'windows', 'mask'])(
@@ -30,16 +31,18 @@ function attentionOf(program: () => string, kernel: string): void {
 }
 
 describe.skipIf(!hasCompiler)('instructions of this machine', () => {
-  let [attention, products, convolutions, depthwise, indexing, draws]: Programs = ['', '', '', '', '', ''];
+  let [attention, products, convolutions, depthwise, indexing, draws, integers]: Programs = [
+    ...(['', '', '', '', '', '', ''] as const),
+  ];
   beforeAll(async () => {
     const sources =
-      /^(gemm.*|attention.*|quantized.*|team|winograd.*|depthwise|indexing|draws|random|pages|productRate)\.c$/;
+      /^(gemm.*|attention.*|quantized.*|integer.*|team|winograd.*|depthwise|indexing|draws|random|pages|productRate)\.c$/;
     const folder = temporaryDirectory();
     const target = await thisMachine(true, folder);
     // Few CPUs have AMX: its tiles are emulated. Where they are real, `kernels.test.ts` tests them.
     const flags = [...target.flags, '-DLT_EMULATED_TILES'];
     const programs = await buildChecks(checks, sources, { ...target, flags }, folder);
-    [attention, products, convolutions, depthwise, indexing, draws] = programs as Programs;
+    [attention, products, convolutions, depthwise, indexing, draws, integers] = programs as Programs;
   });
 
   describe.each(kernels)('attention, %s', (kernel) => attentionOf(() => attention, kernel));
@@ -55,6 +58,10 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
 
   it.each(['segments', 'cumulative', 'largest'])('%s', async (part) => {
     expect(await execute(indexing, [part], { timeout: 60_000 })).toEqual({ stdout: '', stderr: '' });
+  });
+
+  it('products of integers have the same bits by all instructions', async () => {
+    expect((await execute(integers, [], { timeout: 60_000 })).stdout).toBe('finished\n');
   });
 
   it('arrays of random numbers, of many lengths, alone and together', async () => {
@@ -102,7 +109,7 @@ describe.skipIf(!hasCompiler)('instructions of this machine', () => {
 describe.skipIf(!hasCompiler || seed % tries(1, 3) !== 0)('instructions of any machine', () => {
   let attention = '';
   beforeAll(async () => {
-    const sources = /^(gemm|gemmP.*|attention.*|team)\.c$/;
+    const sources = /^(gemm|gemmP.*|quantizedP.*|integerP.*|attention.*|team)\.c$/;
     const folder = temporaryDirectory();
     const target = await thisMachine(false, folder);
     [attention] = (await buildChecks([checks[0]!], sources, target, folder)) as [string];

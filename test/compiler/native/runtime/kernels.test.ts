@@ -15,6 +15,7 @@ const names = [
   'depthwiseCheck',
   'indexingCheck',
   'drawsCheck',
+  'integersCheck',
   'teamCheck',
   'programCheck',
 ] as const;
@@ -61,6 +62,9 @@ describe.skipIf(!hasCompiler)('the native runtime', () => {
   it.each(['segments', 'cumulative', 'largest'])('%s', async (part) =>
     expect(await told('indexingCheck', part)).toBe(''),
   );
+
+  it('products of integers have the same bits by all instructions', async () =>
+    expect(await told('integersCheck')).toBe('finished\n'));
 
   it('arrays of random numbers, of many lengths, alone and together', async () =>
     expect(await told('drawsCheck')).toBe(''));
