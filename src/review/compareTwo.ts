@@ -8,6 +8,7 @@ import { DeclaredPlaces, type Placed, withDeclaredPlaces } from './changes/decla
 import { type Resumable, type ResumptionAnswers, resumptionsOf } from './changes/resumptions.js';
 import type { DiffReport } from './reports/diffReport.js';
 import { Evaluator, type Limits } from './versions/evaluators.js';
+import { Sources } from './versions/sources.js';
 import { treeAt } from './versions/versionTree.js';
 
 /**
@@ -30,7 +31,8 @@ export async function compareTwo(
   const names = [old, now].map(nameOf);
   const root = realpathSync(process.cwd());
   const tree = treeAt(root, { root, project: root });
-  const evaluator = new Evaluator(tree, 'the working tree', tree, limits);
+  const { stateOf } = new Sources(tree, new Set());
+  const evaluator = new Evaluator(tree, 'the working tree', tree, limits, undefined, stateOf);
   try {
     await evaluator.start();
     const [before, after] = await versionsOf(names, evaluator, changes, new DeclaredPlaces(tree, tree));

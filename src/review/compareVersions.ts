@@ -65,9 +65,13 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   const cache = new AnswerCache(request.answers, [evaluatorDigest(), project, newTree.library]);
   const answersFor = (tree: Tree): KeptAnswers =>
     cache.forTree(tree, unrecordedContents(tree, repository.git), tree !== newTree);
-  const now = new Evaluator(newTree, 'the working tree', newTree, request.limits, answersFor(newTree));
   const changed = changedFiles(repository, base.commit);
   const newSources = new Sources(newTree, changed);
+  const evaluatorOf = (sources: Sources, label: string): Evaluator => {
+    const { tree, stateOf } = sources;
+    return new Evaluator(tree, label, newTree, request.limits, answersFor(tree), stateOf);
+  };
+  const now = evaluatorOf(newSources, 'the working tree');
   const mayChange = [...newSources.experiments.keys()].some((name) => newSources.isTouched(name));
   // With kept answers, the process may not be needed.
   if (mayChange && cache.isEmpty) void now.start();
@@ -81,16 +85,16 @@ export async function compareVersions(request: VersionsRequest): Promise<DiffRep
   );
   try {
     const begin = () => {
-      const tree = treeAt(worktree.root, user);
-      return { tree, evaluator: new Evaluator(tree, base.label, newTree, request.limits, answersFor(tree)) };
+      const sources = new Sources(treeAt(worktree.root, user), changed);
+      return { sources, evaluator: evaluatorOf(sources, base.label) };
     };
     const begun = await withOwnPackages(ownPackages ?? {}, worktree, base.label, begin);
-    const { tree: oldTree, evaluator: old, packages } = begun;
+    const { sources: oldSources, evaluator: old, packages } = begun;
+    const oldTree = oldSources.tree;
     try {
       const { settings, own, notes } = settingsOfBase(oldTree.project, project);
       const costs = deviceFor(request.device, settings.device, oldTree.project);
       if (changed.size > 0 && cache.isEmpty) void old.start();
-      const oldSources = new Sources(oldTree, changed);
       const versions = {
         old: {
           evaluator: old,

@@ -16,6 +16,7 @@ import { inOrder } from './reports/changeGroups.js';
 import type { DiffReport } from './reports/diffReport.js';
 import { fittingRow } from './reports/fittingRow.js';
 import { drawDiff } from './reports/pictures.js';
+import { counted } from './text/reportFormat.js';
 import { applyAliases } from './versions/appliedAliases.js';
 import type { Evaluator } from './versions/evaluators.js';
 import { formerNames, movedExperiments, withPresentNames } from './versions/formerNames.js';
@@ -138,6 +139,17 @@ export async function outcomesOf(
     ]);
     return [...new Set(read.map((file) => relative(home.project, join(home.root, file))))].sort();
   };
+  const unseen = data[0]!.files.unseenData;
+  /** Why data that changed may have been read where no record tells. */
+  const unseenOf = (name: string): string | undefined => {
+    const { sources, evaluator } = now;
+    const [starter] = unseen.length === 0 ? [] : evaluator.startersOf(name, sources.filesOf(name));
+    if (starter === undefined) return undefined;
+    const [first, ...more] = unseen.map((file) => relative(home.project, join(home.root, file))).sort();
+    const which =
+      more.length === 0 ? `${first} changed` : `${first} and ${counted(more.length, 'other file')} changed`;
+    return `${tidyPlace(starter, home)} starts a process or thread, whose reads are not seen: ${which}`;
+  };
   const lackOf = ({ lacking, evaluator, sources }: Evaluated, name: string, error: string): string[] =>
     lookedFor(lacking, sources.tree.root, evaluator.ownReadsOf(name), error).map(({ why }) => why);
   const [oldPlaces, newPlaces] = [new DeclaredPlaces(old.sources.tree, home), new DeclaredPlaces(home, home)];
@@ -161,7 +173,7 @@ export async function outcomesOf(
         { old: olds.get(name), now: news.get(name) },
         { old, now },
         hostCode,
-        dataOf(name),
+        { data: dataOf(name), unseen: unseenOf(name) },
         varyingOf(name),
       ),
       ...(former === undefined ? {} : { former }),

@@ -27,6 +27,21 @@ const listing = /^(readdir|opendir|cp|glob)/;
 
 const realpath = fs.realpathSync.native;
 
+/** Git reads what a revision says, and no data of the working tree. */
+const git = /^(?:\S*\/)?git(?:\s|$)/;
+const library = fileURLToPath(new URL('..', import.meta.url));
+
+/** The file, outside of the library, whose code runs at the moment; undefined for the library's own. */
+function callingFile(): string | undefined {
+  for (const line of (new Error().stack ?? '').split('\n').slice(1)) {
+    const [, found] = /((?:file:\/\/)?\/[^()\s]+?)(?:\?[^:()]*)?:\d+:\d+\)?$/.exec(line) ?? [];
+    const file = found?.startsWith('file:') ? fileURLToPath(found) : found;
+    if (file === undefined || file === fileURLToPath(import.meta.url)) continue;
+    return file.startsWith(library) ? undefined : file;
+  }
+  return undefined;
+}
+
 /** A path without symbolic links, as far as it is there. */
 function realPath(path: string): string {
   try {
@@ -111,7 +126,8 @@ function watchModules(note: (path: string) => void): () => void {
  * are invisible, too.
  *
  * @returns a function that gives the absolute paths since its last call. A path with a trailing slash includes
- * everything below it. `env:NAME` is an environment variable, `env:` all of them.
+ * everything below it. `env:NAME` is an environment variable, `env:` all of them. `started:FILE` is a start by the code of a
+ * file outside of this library, git's aside.
  */
 export function recordReads(): () => string[] {
   const known = new Set<string>();
@@ -127,17 +143,21 @@ export function recordReads(): () => string[] {
     note(path);
     if (listing.test(name)) note(join(path, '/'));
   };
-  const noteAll = (): void => note('/');
+  const noteAll = (program: unknown): void => {
+    note('/');
+    const file = typeof program === 'string' && git.test(program) ? undefined : callingFile();
+    if (file !== undefined) note(`started:${file}`);
+  };
   for (const module of [fs, fs.promises]) watch(module, noteFile);
   const { loadEnvFile } = process;
   // Reads a file without any of these functions.
   process.loadEnvFile = telling(loadEnvFile as Callable, (path) =>
     noteFile('loadEnvFile', path ?? '.env'),
   ) as typeof loadEnvFile;
-  watch(childProcess, noteAll);
+  watch(childProcess, (_, program) => noteAll(program));
   class RecordingWorker extends Worker {
     constructor(...args: ConstructorParameters<typeof Worker>) {
-      noteAll();
+      noteAll(undefined);
       super(...args);
     }
   }

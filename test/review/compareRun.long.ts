@@ -1,11 +1,14 @@
 /** @file luthier diff RUN, checked by going on: the same sentence, and an exit code that is 1 where the job's is not 0. */
 import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect } from 'vitest';
 import { runCommand, runLuthier, temporaryDirectory } from '../command.js';
 import { withCommandEnvironment } from '../loader.js';
+import { kinds } from './kinds.js';
 import { repositoryOf, type TestRepository } from './repository.js';
 import { type Edits, instead } from './scratchReview.js';
+
+const test = kinds(3);
 
 withCommandEnvironment();
 

@@ -2,11 +2,14 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { withCommandEnvironment } from '../loader.js';
 import { writeFiles } from '../tools/scratch.js';
+import { kinds } from './kinds.js';
 import { experimentsFile, family, repositoryOf } from './repository.js';
 import { instead, ScratchReview } from './scratchReview.js';
+
+const test = kinds(3);
 
 withCommandEnvironment();
 

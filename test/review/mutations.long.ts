@@ -22,7 +22,7 @@ import { treeAt } from '../../src/review/versions/versionTree.js';
 import { Child, ChildError } from '../../src/system/child.js';
 import { UsageError } from '../../src/system/text/usageError.js';
 import { temporaryDirectory } from '../command.js';
-import { draw, isShort, title, tries } from '../faults/campaign.js';
+import { draw, isShort, oneIn, title, tries } from '../faults/campaign.js';
 import { wavOf } from '../inputs/audio/sounds.js';
 import { writeFiles } from '../tools/scratch.js';
 import { type Mutation, mutated, mutationsOf, shown } from './mutants.js';
@@ -207,6 +207,8 @@ interface Base {
   };
   /** What computes on its own. */
   readonly fixtures: readonly string[];
+  /** Those of them that mutants are tried with: all, or with SHORT=1 a third. */
+  readonly tried: readonly string[];
   /** What only gives configs. */
   readonly shipped: readonly string[];
   /** What they do. */
@@ -232,18 +234,19 @@ beforeAll(async () => {
   const modules = readdirSync(EXPERIMENTS).map((file) => file.replace(/ts$/, ''));
   const fixtures = names.filter((name) => modules.some((module) => name.startsWith(module)));
   const shipped = names.filter((name) => !fixtures.includes(name));
+  const tried = oneIn(3, fixtures);
   evaluator = evaluatorAt(folder);
   await evaluator.start();
   const answers = {
     configs: await remembered((all) => evaluator.configs(asked(all)), names),
     fingerprints: await remembered((all) => evaluator.fingerprints(asked(all)), fixtures),
-    analyses: await remembered((all) => evaluator.analyses(asked(all)), fixtures),
+    analyses: await remembered((all) => evaluator.analyses(asked(all)), tried),
   };
   const real = {
-    run: once(() => realBits(folder, 'run', fixtures)),
+    run: once(() => realBits(folder, 'run', tried)),
     configs: once(() => realBits(folder, 'configs', shipped)),
   };
-  base = { folder, answers, fixtures, shipped, real };
+  base = { folder, answers, fixtures, tried, shipped, real };
 });
 
 afterAll(() => evaluator.end());
@@ -306,7 +309,7 @@ const withField = new Map(
       field,
       {
         reports: once(reports),
-        real: once(async () => realBits(await folder(), 'run', base.fixtures)),
+        real: once(async () => realBits(await folder(), 'run', base.tried)),
       },
     ];
   }),
@@ -314,10 +317,10 @@ const withField = new Map(
 
 /** Comparisons of the fixtures with those of the base. */
 async function reportsOf(now: Evaluator) {
-  const { answers, fixtures } = base;
-  const documents = [await answers.configs(fixtures), await now.configs(asked(fixtures))] as const;
+  const { answers, tried } = base;
+  const documents = [await answers.configs(tried), await now.configs(asked(tried))] as const;
   const models = await analyseModels(
-    fixtures,
+    tried,
     { ...answers, ...byOther(evaluator), documents: documents[0] },
     {
       documents: documents[1],
@@ -326,7 +329,7 @@ async function reportsOf(now: Evaluator) {
       analyses: (names) => now.analyses(asked(names)),
     },
   );
-  return fixtures.map((name) => {
+  return tried.map((name) => {
     const old = { document: documents[0].get(name), analysis: models.old.get(name) };
     const after = { document: documents[1].get(name), analysis: models.now.get(name) };
     const computed = models.computed.get(name);
@@ -375,10 +378,10 @@ async function untold(folder: string, mutant: Mutant): Promise<readonly string[]
   try {
     const said = await told(folder, mutant);
     if (said !== undefined) return undefined;
-    const { fixtures, shipped, real } = base;
+    const { tried, shipped, real } = base;
     const [ask, names] = file.startsWith('experiments/')
       ? (['configs', shipped] as const)
-      : (['run', fixtures] as const);
+      : (['run', tried] as const);
     const before = field === undefined ? real[ask] : withField.get(field)!.real;
     return differing(await before(), await realBits(folder, ask, names));
   } finally {

@@ -3,6 +3,7 @@ import { plantedContents } from './plantedContents.js';
 import { plantedLayouts } from './plantedLayouts.js';
 import { plantedNumerics } from './plantedNumerics.js';
 import type { Plant } from './plantedProject.js';
+import { plantedState } from './plantedState.js';
 import { plantedVarying } from './plantedVarying.js';
 
 export const allPlants: readonly Plant[] = [
@@ -10,4 +11,5 @@ export const allPlants: readonly Plant[] = [
   ...plantedContents,
   ...plantedLayouts,
   ...plantedVarying,
+  ...plantedState,
 ];

@@ -168,7 +168,7 @@ export class Planted extends Experiment {
 export const csv = `width,height,price\n${Array.from({ length: 24 }, (_, i) => `${i % 5},${(i * 3) % 7},${(i % 4) / 2}`).join('\n')}\n`;
 
 /** The mechanism of a review that a change tries. */
-type Mechanism = 'numerics' | 'broken' | 'contents' | 'discovery' | 'varying';
+type Mechanism = 'numerics' | 'broken' | 'contents' | 'discovery' | 'varying' | 'state';
 
 /** What a run shows: other bits, the same, that it fails now, or that no two runs have the same. */
 type Truth = 'differs' | 'same' | 'fails' | 'varies';
@@ -185,6 +185,8 @@ export interface Plant {
   readonly files?: Readonly<Record<string, string>>;
   /** Texts that are replaced, by file; `null` deletes it. */
   readonly edits: Readonly<Record<string, readonly (readonly [old: string, text: string])[] | null>>;
+  /** Whether other experiments of its process would find what it leaves: a run of it is one of its own. */
+  readonly isApart?: true;
   readonly truth: Truth;
   /** The status that the review gives, and a part of what it says of the experiment. */
   readonly status: string;

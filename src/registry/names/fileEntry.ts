@@ -77,6 +77,8 @@ export interface FileEntry {
   /** Lines of exports by name. */
   readonly lines: ReadonlyMap<string, number>;
   readonly loads: ModuleLoads;
+  /** Whether its code may change state of other modules. */
+  readonly changesOthers: boolean;
   /** The first syntax error, or why it cannot be read. */
   readonly problem: SourceProblem | undefined;
 }

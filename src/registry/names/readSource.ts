@@ -35,8 +35,9 @@ function openCache(): { readonly folder: string; readonly reader: string } | und
   const own = typescript.ownFolder(process.env);
   if (own === undefined) return undefined;
   const folder = join(own, 'sources');
-  const code = ['./readSource', './sourceFile', './classExpressions', './moduleLoads'].map((name) =>
-    readFileSync(fileURLToPath(new URL(`${name}${extname(import.meta.url)}`, import.meta.url)), 'utf8'),
+  const code = ['./readSource', './sourceFile', './classExpressions', './moduleLoads', './sharedState'].map(
+    (name) =>
+      readFileSync(fileURLToPath(new URL(`${name}${extname(import.meta.url)}`, import.meta.url)), 'utf8'),
   );
   const { version } = require('typescript/package.json') as { version: string };
   const make = () => mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -104,7 +105,7 @@ function unread(problem: SourceProblem): FileEntry {
   const nothing = new Map<string, never>();
   return {
     ...{ classes: nothing, records: nothing, exports: nothing, imports: nothing, reexports: nothing },
-    ...{ lines: nothing, stars: [], others: [], problem },
+    ...{ lines: nothing, stars: [], others: [], problem, changesOthers: false },
     loads: { specifiers: [], unfollowed: [{ line: 1, what: 'cannot be read' }] },
   };
 }

@@ -12,6 +12,7 @@ import type {
   Star,
 } from './fileEntry.js';
 import { loadsOf } from './moduleLoads.js';
+import { changesOthers } from './sharedState.js';
 
 /** Loaded by the first file that is parsed: that takes as long as all else before an experiment is found. */
 let compiler: typeof ts;
@@ -292,7 +293,10 @@ export function parseSource(path: string, text: string): FileEntry {
   const { classes, records, exports, imports, reexports, stars, others, lines } = reader;
   const problem = problemOf(path, source);
   const loads = loadsOf(source, compiler);
-  return { classes, records, exports, imports, reexports, stars, others, lines, loads, problem };
+  return {
+    ...{ classes, records, exports, imports, reexports, stars, others, lines, loads, problem },
+    changesOthers: changesOthers(source, compiler),
+  };
 }
 
 function problemOf(file: string, source: ts.SourceFile): SourceProblem | undefined {

@@ -162,16 +162,20 @@ function varyingParts(
           nowAgain,
         ),
     },
-    (name) => ownClassesOf(now.documents.get(name)),
+    (name) => ownCodeOf(now.documents.get(name)),
   );
 }
 
 /** The library's sources. */
 const library = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Names of the classes in an experiment's configs that the library does not declare. */
-function ownClassesOf(document: ExperimentDocument | undefined): string {
-  const classes = Object.entries(made(document)?.config.classes ?? {});
+/** Functions and classes that stand as values. */
+const values = /\{"\$(?:constant|container|class|text)":[^{}]*\}/g;
+
+/** Names of the classes in an experiment's configs that the library does not declare, and of functions that stand as values. */
+function ownCodeOf(document: ExperimentDocument | undefined): string {
+  const { classes: all = {}, configs = [] } = made(document)?.config ?? {};
+  const classes = Object.entries(all);
   const own = classes.filter(
     ([
       ,
@@ -180,10 +184,8 @@ function ownClassesOf(document: ExperimentDocument | undefined): string {
       },
     ]) => first?.file.startsWith(library) !== true,
   );
-  return own
-    .map(([name]) => name)
-    .sort()
-    .join();
+  const named = own.map(([name]) => name);
+  return [...named, ...(JSON.stringify(configs).match(values) ?? [])].sort().join();
 }
 
 /** The parts that fail now and did not before, by the configs of then; of added experiments, those that fail. */

@@ -106,6 +106,11 @@ export function notesOf(
         : 'each version was evaluated with the packages of its own lockfile; code in them is compared by what it computes alone';
     notes.push(`${packages.join(' and ')} changed${otherPackages(old, now)}: ${evaluated}.`);
   }
+  const patches = [...changed].filter((file) => /(^|\/)\.?(yarn\/)?patches\/[^/]+\.patch$/.test(file)).sort();
+  if (patches.length > 0)
+    notes.push(
+      `${patches.map((file) => relative(project, join(root, file))).join(' and ')} changed: patches of packages count as far as they are applied to those installed now, in both versions.`,
+    );
   const isChanged = (room: string): boolean => {
     const inside = `${relative(root, join(library, 'src', room))}/`;
     return [...changed].some((file) => file.startsWith(inside));

@@ -156,7 +156,7 @@ export interface HostCode {
  * Computed differences, with the files that may cause them. Parts that cannot be compared count only if code changed, and
  * parts of which a sample was, if other code may show elsewhere.
  *
- * @param data the changed files of data that the experiment read
+ * @param read the changed files of data that the experiment read, and why it may have read others
  * @param varying parts and values that differ by themselves: under other code, whether they do as before is not known
  */
 export function computedOf(
@@ -165,7 +165,7 @@ export function computedOf(
   documents: { readonly old: ExperimentDocument | undefined; readonly now: ExperimentDocument | undefined },
   { old, now }: { readonly old: { readonly sources: Sources }; readonly now: { readonly sources: Sources } },
   hostCode: HostCode,
-  data: readonly string[] = [],
+  { data, unseen }: { readonly data: readonly string[]; readonly unseen?: string | undefined } = { data: [] },
   varying: readonly Varying[] = [],
 ): Computed | undefined {
   const [former, experiment] = [made(documents.old), made(documents.now)];
@@ -188,6 +188,9 @@ export function computedOf(
         if (part !== 'input' && part !== 'programs') return [each];
         return isTouched(part) ? [{ part, reason: `${codeChanged[part]}: ${reason}` }] : [];
       }),
+      ...(unseen === undefined || computed.differs.includes('input')
+        ? []
+        : [{ part: 'input' as const, reason: unseen }]),
       ...beyond.map((part) => ({ part, reason: samples[part] ?? 'its code changed' })),
       ...(isOpen
         ? [

@@ -13,11 +13,12 @@ import {
   traceProgram,
 } from '../../compiler/index.js';
 
-let checkedOut: string | undefined;
+/** Beginnings of paths in which versions differ, with replacements. */
+let omitted: readonly (readonly [text: string, instead: string])[] = [];
 
-/** Has digests leave out the root of the checked-out tree, in which versions differ: paths in it are from there. */
-export function omitRoot(root: string): void {
-  checkedOut = root;
+/** Has digests leave out the root of the checked-out tree, and the beginning of paths around it. */
+export function omitRoot(root: string, around?: string): void {
+  omitted = [[root, '.'], ...(around === undefined ? [] : [[around, ''] as const])];
 }
 
 /** A digest of plain data; arrays of numbers count to the bit. */
@@ -28,7 +29,7 @@ export function digest(...parts: readonly unknown[]): string {
     arrays.push(value);
     return `${value.constructor.name} of ${value.byteLength} bytes`;
   });
-  const named = checkedOut === undefined ? text : text.replaceAll(checkedOut, '.');
+  const named = omitted.reduce((from, [omit, instead]) => from.replaceAll(omit, instead), text);
   const hash = createHash('sha256').update(named);
   for (const { buffer, byteOffset, byteLength } of arrays)
     hash.update(new Uint8Array(buffer, byteOffset, byteLength));

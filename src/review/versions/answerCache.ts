@@ -72,7 +72,7 @@ export class AnswerCache {
 
   /** The answers that are valid for a tree; `unseen` digests the files that its processes read unrecorded. */
   forTree(tree: Tree, unrecorded: string, isTemporary: boolean): KeptAnswers {
-    const kept = new KeptAnswers(this, tree.root, unrecorded, isTemporary, this.began);
+    const kept = new KeptAnswers(this, tree, unrecorded, isTemporary, this.began);
     this.trees.push(kept);
     return kept;
   }
@@ -153,7 +153,7 @@ export class KeptAnswers {
 
   constructor(
     private readonly cache: AnswerCache,
-    private readonly root: string,
+    private readonly tree: Pick<Tree, 'root' | 'around'>,
     unrecorded: string,
     /** Whether the tree is a temporary worktree, which does not change. */
     private readonly isTemporary: boolean,
@@ -209,8 +209,10 @@ export class KeptAnswers {
   }
 
   private factOf(path: string): Fact | undefined {
-    const isInside = `${path}/`.startsWith(`${this.root}/`);
-    const named = isInside ? `.${path.slice(this.root.length)}` : path;
+    const { root, around } = this.tree;
+    const isInside = `${path}/`.startsWith(`${root}/`);
+    const outside = around !== undefined && path.startsWith(`${around}/`) ? path.slice(around.length) : path;
+    const named = isInside ? `.${path.slice(root.length)}` : outside;
     const contents = this.contentsOf(named);
     return contents === undefined ? undefined : [named, contents];
   }
@@ -221,7 +223,7 @@ export class KeptAnswers {
   }
 
   private here(path: string): string {
-    return /^\.(\/|$)/.test(path) ? `${this.root}${path.slice(1)}` : path;
+    return /^\.(\/|$)/.test(path) ? `${this.tree.root}${path.slice(1)}` : path;
   }
 }
 

@@ -9,7 +9,7 @@ const takeReads = recordReads();
 // Modules loaded from here on are the version's.
 const { Evaluation } = await import('./evaluate.js');
 const { omitRoot } = await import('../fingerprints/digests.js');
-omitRoot(process.argv[3]!);
+omitRoot(process.argv[3]!, process.argv[4]);
 const evaluation = new Evaluation();
 
 function answer({ ask, ...subject }: Question): Promise<Answer> {

@@ -55,12 +55,15 @@ export interface Limits {
   readonly gigabytes: number;
 }
 
+/** States whose processes wait for more questions; to start one takes seconds, and to keep one memory. */
+const mostStates = 4;
+
 /** Of a process that ended: it may have read anything. */
 const everything = ['/'];
 
 /** Starts a process of a tree. @throws ChildError for another version of the protocol. */
 async function begin(
-  { library, project, root }: Tree,
+  { library, project, root, around }: Tree,
   { gigabytes }: Limits,
 ): Promise<Child<Question, Message>> {
   const file = [entry, formerEntry].map((name) => join(library, name)).find((path) => existsSync(path));
@@ -68,7 +71,7 @@ async function begin(
   // Traces are many small objects that live a while: copying them too often took a sixth of the time.
   const options = {
     cwd: project,
-    args: [String(gigabytes), root],
+    args: [String(gigabytes), root, ...(around === undefined ? [] : [around])],
     flags: ['--max-semi-space-size=128'],
     isForeign: true,
   };
@@ -142,7 +145,8 @@ interface EvaluationRequest {
 
 /** The processes of one version, as many as questions are worth. */
 export class Evaluator {
-  private readonly pool = new WorkerPool(() => new Evaluating(this.tree, this.limits));
+  /** Processes by the state that experiments change, by `stateOf`; those in use last come last. */
+  private readonly pools = new Map<string, WorkerPool<Evaluating>>();
   private started: Promise<void> | undefined;
   private second: Evaluator | undefined;
   private readonly reads = new Map<string, Set<string>>();
@@ -150,7 +154,8 @@ export class Evaluator {
 
   /**
    * `label` is the version's name in errors; `home` is the user's tree. Another, temporary tree may be given an
-   * evaluator that it lacks, and its paths in messages are mapped to the user's. Answers in `kept` are reused.
+   * evaluator that it lacks, and its paths in messages are mapped to the user's. Answers in `kept` are reused. Experiments
+   * of different texts by `stateOf` share no process.
    */
   constructor(
     private readonly tree: Tree,
@@ -158,6 +163,7 @@ export class Evaluator {
     private readonly home: Tree,
     private readonly limits: Limits,
     private readonly kept?: KeptAnswers,
+    private readonly stateOf: (name: string) => string = () => '',
   ) {}
 
   /**
@@ -194,7 +200,7 @@ export class Evaluator {
   /** Why the first process does not start; undefined where it does. */
   private async unavailableReason(): Promise<string | undefined> {
     try {
-      await this.pool.worker(0).start();
+      await this.poolFor('').worker(0).start();
       return undefined;
     } catch (error) {
       if (!(error instanceof ChildError)) throw error;
@@ -279,13 +285,21 @@ export class Evaluator {
 
   /** The same version in fresh processes, for answers to be compared with the first ones. */
   get again(): Evaluator {
-    this.second ??= new Evaluator(this.tree, this.label, this.home, this.limits);
+    this.second ??= new Evaluator(this.tree, this.label, this.home, this.limits, undefined, this.stateOf);
     return this.second;
   }
 
   /** Paths that the processes had read after the experiment, as from `recordReads`. */
   readsOf(name: string): ReadonlySet<string> {
     return this.reads.get(name) ?? new Set(everything);
+  }
+
+  /** Files of `own`, or that were read for the experiment itself, whose code has started a process or a thread. */
+  startersOf(name: string, own: ReadonlySet<string>): string[] {
+    const startersIn = (reads: ReadonlySet<string>): string[] =>
+      [...reads].flatMap((read) => /^started:(.*)/s.exec(read)?.[1] ?? []);
+    const all = startersIn(this.readsOf(name)).filter((file) => own.has(file));
+    return [...new Set([...startersIn(this.ownReadsOf(name)), ...all])];
   }
 
   /** Paths that were read for the experiment itself, and not before by its process. */
@@ -314,7 +328,7 @@ export class Evaluator {
     ask: Question['ask'],
     { names, processes, documents, saved, ...subject }: EvaluationRequest,
     document: (answer: Answer | string, name: string) => D,
-    pool = this.pool,
+    pool?: WorkerPool<Evaluating>,
   ): Promise<Map<string, D>> {
     const found = new Map<string, D>();
     const questionOf = (name: string): Question => {
@@ -354,11 +368,29 @@ export class Evaluator {
     names: readonly string[],
     most: number,
     work: (process: Evaluating, name: string) => Promise<void>,
-    pool = this.pool,
+    pool?: WorkerPool<Evaluating>,
   ): Promise<void> {
     if (names.length === 0) return;
     await this.start();
-    await pool.each(names, most, work);
+    const groups = new Map<string, string[]>();
+    for (const name of names) {
+      const state = pool === undefined ? this.stateOf(name) : '';
+      groups.set(state, [...(groups.get(state) ?? []), name]);
+    }
+    for (const [state, group] of groups) await (pool ?? this.poolFor(state)).each(group, most, work);
+  }
+
+  /** The processes of experiments of a state. */
+  private poolFor(state: string): WorkerPool<Evaluating> {
+    const pool = this.pools.get(state) ?? new WorkerPool(() => new Evaluating(this.tree, this.limits));
+    this.pools.delete(state);
+    this.pools.set(state, pool);
+    const [oldest] = [...this.pools.keys()].filter((each) => each !== '');
+    if (this.pools.size > mostStates) {
+      void this.pools.get(oldest!)!.end();
+      this.pools.delete(oldest!);
+    }
+    return pool;
   }
 
   private async ask(process: Evaluating, question: Question): Promise<Answer | string> {
@@ -382,12 +414,14 @@ export class Evaluator {
   /** An answer as it reads in the user's tree. */
   private mapped(answer: Answer | string): Answer | string {
     if (this.tree === this.home) return answer;
-    return JSON.parse(JSON.stringify(answer).replaceAll(this.tree.root, this.home.root)) as Answer | string;
+    const { root, around } = this.tree;
+    const text = JSON.stringify(answer).replaceAll(root, this.home.root);
+    return JSON.parse(around === undefined ? text : text.replaceAll(around, '')) as Answer | string;
   }
 
   /** Ends the processes. */
   async end(): Promise<void> {
     await this.started?.catch(() => {});
-    await Promise.all([this.pool.end(), this.second?.end()]);
+    await Promise.all([...[...this.pools.values()].map((pool) => pool.end()), this.second?.end()]);
   }
 }

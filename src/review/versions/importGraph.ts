@@ -8,9 +8,10 @@ import { isCode } from './treeFiles.js';
 interface Loaded {
   readonly files: readonly string[];
   readonly unfollowed: readonly Unfollowed[];
+  readonly changesOthers: boolean;
 }
 
-const nothing: Loaded = { files: [], unfollowed: [] };
+const nothing: Loaded = { files: [], unfollowed: [], changesOthers: false };
 
 /** The imports among the files below `root`. */
 export class ImportGraph {
@@ -50,6 +51,11 @@ export class ImportGraph {
     return this.loadsOf(file).unfollowed;
   }
 
+  /** Whether a file's code may change state of other modules. */
+  changesOthers(file: string): boolean {
+    return this.loadsOf(file).changesOthers;
+  }
+
   /** The files of the project that `specifier` may mean in a file. */
   importedBy(file: string, specifier: string): readonly string[] {
     return this.modules.resolve(file, specifier).files;
@@ -64,9 +70,11 @@ export class ImportGraph {
   private read(file: string): Loaded {
     // Of packages, all files count at once.
     if (!isCode(file) || file.includes('/node_modules/')) return nothing;
-    const { specifiers, unfollowed } = readSourceFile(file).loads;
+    const { loads, changesOthers } = readSourceFile(file);
+    const { specifiers, unfollowed } = loads;
     const found = [...specifiers].map(({ line, text }) => ({ line, ...this.modules.resolve(file, text) }));
     return {
+      changesOthers,
       files: [...new Set(found.flatMap(({ files }) => files))],
       unfollowed: [
         ...unfollowed,

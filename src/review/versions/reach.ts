@@ -141,6 +141,15 @@ export class ChangedFiles {
     return found;
   }
 
+  /** The changed files of data that a started process may have read. */
+  get unseenData(): string[] {
+    const isHidden = (file: string): boolean => /(^|\/)\.|\.md$/.test(file);
+    return [...this.files].filter(
+      (file) =>
+        !isCode(file) && !this.settings.includes(file) && !settings.test(basename(file)) && !isHidden(file),
+    );
+  }
+
   private isInOne(file: string): boolean {
     const [here, there] = this.roots.map((root) => existsSync(join(root, file)));
     return here !== there;

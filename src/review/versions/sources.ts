@@ -59,6 +59,18 @@ export class Sources {
     return files;
   };
 
+  /**
+   * Names of the experiment's files whose code may change state of other modules, the library's own aside. Those of one text
+   * find the same in a process.
+   */
+  readonly stateOf = (name: string): string => {
+    const isLibrary = (file: string): boolean => file.startsWith(join(this.tree.library, 'src/'));
+    const files = [...this.filesOf(name)].filter(
+      (file) => !isLibrary(file) && this.graph.changesOthers(file),
+    );
+    return files.sort().join('\n');
+  };
+
   /** Places in the experiment's files that load what text does not name: `experiments/lm.ts:7` and the reason. */
   unfollowedOf(name: string): string[] {
     return [...this.filesOf(name)].flatMap((file) =>

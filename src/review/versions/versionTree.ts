@@ -20,6 +20,8 @@ export interface Tree {
   readonly project: string;
   /** The folder of the library that the experiments import. */
   readonly library: string;
+  /** Of a worktree with the user's folders around it: the beginning of their paths. */
+  readonly around?: string;
 }
 
 const own = realpathSync(fileURLToPath(new URL('../../..', import.meta.url))).replace(/\/$/, '');
@@ -28,7 +30,11 @@ const ownName = nameOf(own);
 /** The project of `user` as it is in `root`: in the user's repository, or in a worktree of it. */
 export function treeAt(root: string, user: { readonly root: string; readonly project: string }): Tree {
   const project = join(root, relative(user.root, user.project));
-  return { root, project, library: libraryAbove(project) ?? installed(project) ?? inRoot(root, user.root) };
+  const isAround = root !== user.root && root.endsWith(user.root);
+  return {
+    ...{ root, project, ...(isAround && { around: root.slice(0, -user.root.length) }) },
+    library: libraryAbove(project) ?? installed(project) ?? inRoot(root, user.root),
+  };
 }
 
 function nameOf(folder: string): unknown {

@@ -39,7 +39,12 @@ export function addWorktree(
   packages: 'linked' | 'none' = 'linked',
 ): BaseWorktree {
   let lacking: readonly Lacking[] = [];
-  const worktree = checkOut(repository, commit, [], (root) => {
+  const place = (folder: string): string => {
+    const around = dirname(repository.root);
+    linkAround(join(folder, around), around, basename(repository.root));
+    return join(folder, repository.root);
+  };
+  const worktree = checkOut(repository, commit, { settings: [], place }, (root) => {
     linkIgnored(repository, root, (name) => packages === 'linked' || basename(name) !== PACKAGES);
     if (packages === 'linked') linkPackagesAround(repository, root, project);
     lacking = fillHeldApart(repository, commit, root);
@@ -57,20 +62,23 @@ export function addWorktree(
 
 /** Checks `commit` out as `addWorktree` does, to read untrusted files: symbolic links become plain files. */
 export function addForeignWorktree(repository: Repository, commit: string): Worktree {
-  return checkOut(repository, commit, ['-c', 'core.symlinks=false'], () => {});
+  const settings = ['-c', 'core.symlinks=false'];
+  return checkOut(repository, commit, { settings, place: (folder) => folder }, () => {});
 }
 
 function checkOut(
   repository: Repository,
   commit: string,
-  settings: readonly string[],
+  { settings, place }: { readonly settings: readonly string[]; readonly place: (folder: string) => string },
   prepare: (root: string) => void,
 ): Worktree {
   removeLeftovers(repository);
-  const { path: root, remove } = temporaryFolder(`${prefix}${process.pid}-`, (path) =>
-    removeWorktree(repository, path),
+  let root = '';
+  const { path, remove } = temporaryFolder(`${prefix}${process.pid}-`, (folder) =>
+    removeWorktree(repository, folder, root || folder),
   );
   try {
+    root = place(path);
     const add = ['worktree', 'add', '--quiet', '--detach', '--force', root, commit];
     repository.git(...withoutLfs, ...settings, ...add);
     prepare(root);
@@ -81,8 +89,8 @@ function checkOut(
   return { root, remove };
 }
 
-function removeWorktree({ git }: Repository, root: string): void {
-  rmSync(root, { recursive: true, force: true });
+function removeWorktree({ git }: Repository, folder: string, root: string): void {
+  rmSync(folder, { recursive: true, force: true });
   try {
     git('worktree', 'remove', '--force', root);
   } catch (error) {
@@ -95,10 +103,12 @@ function removeWorktree({ git }: Repository, root: string): void {
 function removeLeftovers(repository: Repository): void {
   const temporary = realpathSync(tmpdir());
   for (const line of repository.git('worktree', 'list', '--porcelain').split('\n')) {
-    const path = /^worktree (.+)$/.exec(line)?.[1];
-    const owner = path === undefined ? undefined : new RegExp(`^${prefix}(\\d+)-`).exec(basename(path))?.[1];
-    if (path === undefined || owner === undefined || dirname(path) !== temporary) continue;
-    if (!isAlive(Number(owner))) removeWorktree(repository, path);
+    const root = /^worktree (.+)$/.exec(line)?.[1];
+    if (root === undefined || !root.startsWith(`${temporary}/`)) continue;
+    const [name] = relative(temporary, root).split('/') as [string];
+    const owner = new RegExp(`^${prefix}(\\d+)-`).exec(name)?.[1];
+    if (owner !== undefined && !isAlive(Number(owner)))
+      removeWorktree(repository, join(temporary, name), root);
   }
 }
 
@@ -117,6 +127,24 @@ function linkIgnored(
     .filter((name) => name !== '')
     .map((name) => name.replace(/\/$/, ''));
   for (const name of ignored.slice(0, mostLinks)) if (isMeant(name)) link(user, root, name);
+}
+
+// Folders of more files than this have others beside a project than its own.
+const mostAround = 2000;
+
+/** Makes a folder with links to all that is in `around` but `but`; likewise the folders above it, as far as the root. */
+function linkAround(folder: string, around: string, but: string): void {
+  if (around !== dirname(around)) linkAround(dirname(folder), dirname(around), basename(around));
+  mkdirSync(folder, { recursive: true });
+  let names: string[] = [];
+  try {
+    names = readdirSync(around);
+  } catch {
+    // Without permission to list it: what is in it has to be found without a link.
+  }
+  if (names.length > mostAround) return;
+  for (const name of names)
+    if (name !== but && !name.startsWith(prefix)) symlinkSync(join(around, name), join(folder, name));
 }
 
 /** Links packages that need not be ignored, and those of a folder around the repository, which are found from nowhere else. */

@@ -57,6 +57,13 @@ test.each([
   ]);
 });
 
+test('patches of packages', () => {
+  const tree = locked({});
+  expect(notesOf(new Set(['patches/zod+4.6.6.patch', 'src/patches/a.ts']), tree, tree)).toEqual([
+    'patches/zod+4.6.6.patch changed: patches of packages count as far as they are applied to those installed now, in both versions.',
+  ]);
+});
+
 test('rooms of the library that no program shows', () => {
   const tree = locked({});
   const changed = ['compiler/engines/engine.ts', 'programs/loop.ts'].map((file) => `library/src/${file}`);

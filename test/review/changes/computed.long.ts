@@ -1,11 +1,14 @@
 /** @file luthier diff --base where configs are the same and code is not: what the code computes and reads is compared. */
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { compareVersions } from '../../../src/review/compareVersions.js';
 import { markdownOf } from '../../../src/review/reports/markdownReport.js';
 import { textOf } from '../../../src/review/reports/textReport.js';
 import { plain } from '../../../src/system/text/terminalOutput.js';
 import { withCommandEnvironment } from '../../loader.js';
+import { kinds } from '../kinds.js';
 import { family, repositoryOf } from '../repository.js';
+
+const test = kinds(3);
 
 withCommandEnvironment();
 

@@ -31,7 +31,7 @@ const folder = process.cwd();
 const told = {};
 const note = async (name, read) => {
   await read();
-  told[name] = take().filter((path) => path === '/' || path.startsWith(folder)).map((path) => path.replace(folder, '.'));
+  told[name] = take().filter((path) => path === '/' || path.includes(folder)).map((path) => path.replace(folder, '.'));
 };
 const require = createRequire(folder + '/x.js');
 const computed = 'lazy';
@@ -49,6 +49,8 @@ await note('a module that is not there', () => import('./optional.js').catch(() 
 await note('a required text', () => require('./data/b.json'));
 await note('a required one that is not there', () => { try { require('./other'); } catch {} });
 await note('a worker', () => new Worker('', { eval: true }));
+await note('a process', () => execFileSync('true'));
+await note('a process of git', () => execFileSync('git', ['--version']));
 console.log(JSON.stringify(told));
 `;
 
@@ -84,6 +86,13 @@ test('files, folders, modules, what is not there, and others that read', () => {
       "a module that is not there": [
         "./optional.js",
       ],
+      "a process": [
+        "/",
+        "started:./read.ts",
+      ],
+      "a process of git": [
+        "/",
+      ],
       "a real path": [
         "./e.txt",
       ],
@@ -101,6 +110,7 @@ test('files, folders, modules, what is not there, and others that read', () => {
       ],
       "a worker": [
         "/",
+        "started:./read.ts",
       ],
       "by a promise": [
         "./b.json",

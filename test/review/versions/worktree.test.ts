@@ -3,19 +3,21 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   realpathSync,
   rmSync,
   symlinkSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { repositoryOf as gitOf } from '../../../src/review/versions/gitQueries.js';
 import { changedFiles } from '../../../src/review/versions/heldApart.js';
 import { ImportGraph } from '../../../src/review/versions/importGraph.js';
 import { treeAt } from '../../../src/review/versions/versionTree.js';
 import { addWorktree } from '../../../src/review/versions/worktree.js';
+import { writeFiles } from '../../tools/scratch.js';
 import { repositoryOf } from '../repository.js';
 
 const workspace = {
@@ -75,6 +77,27 @@ test('a worktree has the packages of a workspace as they were, and what git igno
     'experiments/new é.ts',
     'parts/inner.ts',
   ]);
+});
+
+test('what is around the repository is around its worktree, and stays', () => {
+  const user = repositoryOf({ 'parts/a.txt': 'a' });
+  const folder = realpathSync(user.folder);
+  const outside = `${folder}-outside`;
+  try {
+    writeFiles(outside, { 'rate.txt': '0.01' });
+    const worktree = addWorktree(gitOf(folder), 'HEAD', folder);
+    const found = join(worktree.root, 'parts/../..', basename(outside), 'rate.txt');
+    expect(readFileSync(found, 'utf8')).toBe('0.01');
+    expect(realpathSync(found)).toBe(join(outside, 'rate.txt'));
+    expect(treeAt(worktree.root, { root: folder, project: folder }).around).toBe(
+      worktree.root.slice(0, -folder.length),
+    );
+    worktree.remove();
+    expect(readdirSync(outside)).toEqual(['rate.txt']);
+    expect(existsSync(worktree.root)).toBe(false);
+  } finally {
+    rmSync(outside, { recursive: true });
+  }
 });
 
 test('hooks of the user are not run, and a failure leaves nothing', () => {
