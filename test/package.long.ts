@@ -305,6 +305,60 @@ describe.each(others)('$name', (manager) => {
   );
 });
 
+/** The tarball with a new version, another default of Adam, and other layer norms. */
+async function nextVersion(): Promise<string> {
+  const unpacked = join(folder, 'next');
+  mkdirSync(unpacked, { recursive: true });
+  const next = new UserProject(join(unpacked, 'package'));
+  await new UserProject(unpacked).succeed('tar', 'xzf', tarball);
+  const edit = (file: string, old: string, text: string): void => {
+    expect(next.read(file)).toContain(old);
+    writeFiles(next.folder, { [file]: next.read(file).replace(old, text) });
+  };
+  edit('package.json', '"version": "0.1.0"', '"version": "0.2.0"');
+  edit('dist/learners/optimizers/adam.js', 'beta2: beta.default(0.999)', 'beta2: beta.default(0.99)');
+  edit(
+    'dist/layers/normalizations.js',
+    'bias : null, { epsilon });',
+    'bias : null, { epsilon: 2 * epsilon });',
+  );
+  await next.succeed('npm', 'pack', '--silent', '--ignore-scripts');
+  return join(next.folder, 'luthier-0.2.0.tgz');
+}
+
+test.skipIf(isShort)('an upgrade of Luthier is compared by the Luthier of each version', async () => {
+  const upgraded = new UserProject(join(folder, 'upgraded'));
+  const use = async (from: string, version: string): Promise<void> => {
+    const manifest = JSON.parse(read('package.json')) as { dependencies: object };
+    const dependencies = { ...manifest.dependencies, luthier: `file:vendor/luthier-${version}.tgz` };
+    rmSync(join(upgraded.folder, 'vendor'), { recursive: true, force: true });
+    cpSync(from, join(upgraded.folder, `vendor/luthier-${version}.tgz`));
+    writeFiles(upgraded.folder, { 'package.json': JSON.stringify({ ...manifest, dependencies }) });
+    await upgraded.succeed(
+      'npm',
+      'install',
+      '--prefer-offline',
+      '--no-audit',
+      '--no-fund',
+      '--ignore-scripts',
+    );
+  };
+  for (const file of ['experiments/first.ts', 'tsconfig.json', '.gitignore'])
+    writeFiles(upgraded.folder, { [file]: read(file) });
+  await use(tarball, '0.1.0');
+  const git = ['-c', 'user.name=A', '-c', 'user.email=a@example.org'];
+  await upgraded.succeed('git', 'init', '--quiet', '--initial-branch=main');
+  await upgraded.succeed('git', 'add', '.');
+  await upgraded.succeed('git', ...git, 'commit', '--quiet', '--message=base');
+  await use(await nextVersion(), '0.2.0');
+  const told = await upgraded.luthier('diff', '--base=main', '--install');
+  expect(told).toContain('task.train.learner.optimizer.beta2 : 0.999 (default) → 0.99 (default)');
+  expect(told).toContain('beside its config, the training step computes different values');
+  expect(told).toContain('luthier 0.1.0 → 0.2.0');
+  const without = await upgraded.luthier('diff', '--base=main');
+  expect(without).toContain('both versions were evaluated with the packages installed now');
+});
+
 test.skipIf(!isHere(node18))('Node 18 is told which Node it takes', async () => {
   const command = join(project, 'node_modules/luthier/dist/tools/luthier.js');
   const { code, stdout, stderr } = await run(node18.file, command, 'list');
