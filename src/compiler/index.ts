@@ -36,6 +36,7 @@ export { addRows, type RowGradient, rowsOfGradient } from './ops/rowGradients.js
 export { type FactorProduct, factorProducts } from './passes/factorProducts.js';
 export type { Part, PartKind } from './profile/part.js';
 export { Profiler, type ProgramProfile } from './profile/profiler.js';
+export type { Pages } from './program/backend.js';
 export {
   type Cost,
   costAnalysis,

@@ -1,8 +1,14 @@
 /** @file State of a decode in the host's memory, whose rows are moved and copied rather than computed again. */
-import type { BoundArray } from '../compiler/index.js';
+import { type BoundArray, flatArrayType, type Pages, sizeOf } from '../compiler/index.js';
 import type { DecodeStateSpec } from '../layers/index.js';
 
-const product = (dims: readonly number[]): number => dims.reduce((a, b) => a * b, 1);
+/** Bytes of arrays, at the least. */
+export const bytesOf = (specs: Iterable<Pick<DecodeStateSpec, 'shape' | 'roundedTo'>>): number =>
+  [...specs].reduce(
+    (sum, { shape, roundedTo }) =>
+      sum + flatArrayType(roundedTo ?? 'float32').BYTES_PER_ELEMENT * sizeOf(shape),
+    0,
+  );
 
 /** An array as `outer` blocks of `rows` rows of `size` elements. */
 interface Blocks {
@@ -14,9 +20,9 @@ interface Blocks {
 }
 
 function blocksOf({ shape, rowAxis = 0, isPerToken = false }: DecodeStateSpec): Blocks {
-  const [outer, size] = [product(shape.slice(0, rowAxis)), product(shape.slice(rowAxis + 1))];
+  const [outer, size] = [sizeOf(shape.slice(0, rowAxis)), sizeOf(shape.slice(rowAxis + 1))];
   // [rows, heads, tokens, depth]
-  const parts = isPerToken && { count: product(shape.slice(rowAxis + 1, -2)), places: shape.at(-2)! };
+  const parts = isPerToken && { count: sizeOf(shape.slice(rowAxis + 1, -2)), places: shape.at(-2)! };
   return { outer, rows: shape[rowAxis]!, size, ...(parts && { parts }) };
 }
 
@@ -35,15 +41,25 @@ function* placesOf(
     }
 }
 
+/** The elements of a row in a block that are there once `filled` tokens are: of each part those from its begin on. */
+function filledParts(
+  { size, parts }: Blocks,
+  filled: number,
+): { readonly step: number; readonly length: number } {
+  if (!parts) return { step: size, length: size };
+  const step = size / parts.count;
+  return { step, length: (step / parts.places) * Math.min(filled, parts.places) };
+}
+
 /** Copies rows `from` over rows `to` within an array, of places of tokens the first `filled`. */
 function overwriteRows(
   array: BoundArray,
-  { outer, rows, size, parts }: Blocks,
+  blocks: Blocks,
   moves: readonly (readonly [to: number, from: number])[],
   filled: number,
 ): void {
-  const { count, places } = parts ?? { count: 1, places: 1 };
-  const [step, length] = [size / count, (size / count / places) * Math.min(filled, places)];
+  const { outer, rows, size } = blocks;
+  const { step, length } = filledParts(blocks, filled);
   for (let block = 0; block < outer; block++) {
     for (const [to, from] of moves) {
       const [begin, end] = [(block * rows + from) * size, (block * rows + to) * size];
@@ -53,18 +69,25 @@ function overwriteRows(
   }
 }
 
-/** Writes to each row of `to` the row of `from` that `origins` has for it. Both have the same outer blocks. */
+/**
+ * Writes to each row of `to` the row of `from` that `origins` has for it, of places of tokens the first `filled`. Both have the
+ * same outer blocks.
+ */
 function copyRows(
   to: BoundArray,
   from: BoundArray,
-  { outer, rows, size }: Blocks,
+  blocks: Blocks,
   sources: number,
   origins: ArrayLike<number>,
+  filled: number,
 ): void {
+  const { outer, rows, size } = blocks;
+  const { step, length } = filledParts(blocks, filled);
   for (let block = 0; block < outer; block++) {
     for (let row = 0; row < rows; row++) {
-      const begin = (block * sources + origins[row]!) * size;
-      to.set(from.subarray(begin, begin + size), (block * rows + row) * size);
+      const [begin, end] = [(block * sources + origins[row]!) * size, (block * rows + row) * size];
+      for (let part = 0; part < size; part += step)
+        to.set(from.subarray(begin + part, begin + part + length), end + part);
     }
   }
 }
@@ -73,18 +96,47 @@ function copyRows(
 export class DecodeState {
   readonly #blocks: ReadonlyMap<string, Blocks>;
 
-  /** @param prompts arrays, by path, of the state of prompts that rows share and steps read beside their own. */
+  /**
+   * @param prompts arrays, by path, of the state of prompts that rows share and steps read beside their own.
+   * @param pages of the places of tokens, where these take memory as they are written.
+   */
   constructor(
     specs: Readonly<Record<string, DecodeStateSpec>>,
     readonly arrays: Readonly<Record<string, BoundArray>>,
     readonly prompts: Readonly<Record<string, BoundArray>> = {},
+    private readonly pages?: Pages,
   ) {
     this.#blocks = new Map(Object.entries(specs).map(([path, spec]) => [path, blocksOf(spec)]));
   }
 
   /** The state before the first token. */
   clear(): void {
-    for (const array of Object.values(this.arrays)) array.fill(0);
+    this.releaseAll();
+    for (const [path, { parts }] of this.#blocks) if (!parts || !this.pages) this.arrays[path]!.fill(0);
+  }
+
+  /** As `release`, of all tokens of all rows. */
+  releaseAll(): void {
+    for (const [path, { outer, rows, size, parts }] of this.#blocks)
+      if (parts) this.pages?.giveBack(this.arrays[path]!, { begin: 0, length: outer * rows * size });
+  }
+
+  /** Gives back the memory that a row has for tokens from the first `kept` on, which it no longer has then. */
+  release(row: number, kept = 0): void {
+    for (const [path, blocks] of this.pages ? this.#blocks : []) {
+      const { outer, rows, size, parts } = blocks;
+      if (!parts || kept >= parts.places) continue;
+      const { step, length } = filledParts(blocks, kept);
+      for (let block = 0; block < outer; block++) {
+        const begin = (block * rows + row) * size;
+        // Nothing kept, the row is one range, within which there are more whole pages.
+        const ranges =
+          kept === 0
+            ? { begin, length: size }
+            : { begin: begin + length, length: step - length, count: parts.count, step };
+        this.pages!.giveBack(this.arrays[path]!, ranges);
+      }
+    }
   }
 
   /** The state before the first token, but for the places of tokens, which are written before they are read. */
@@ -144,20 +196,20 @@ export class DecodeState {
         overwriteRows(array, blocks, moves, filled);
         continue;
       }
-      copyRows(array, array.slice(), blocks, blocks.rows, origins);
+      copyRows(array, array.slice(), blocks, blocks.rows, origins, filled);
     }
   }
 
   /**
-   * Gives a row the state of the one row of `from`; zeros, where there is none.
+   * Gives a row the state of the one row of `from`; that before the first token, where there is none.
    *
    * @param filled tokens that it has, at most.
    */
   replaceRow(row: number, from?: DecodeState, filled = Number.POSITIVE_INFINITY): void {
-    for (const [path, { outer, rows, size, parts }] of this.#blocks) {
+    for (const [path, blocks] of this.#blocks) {
+      const { outer, rows, size } = blocks;
       const array = this.arrays[path]!;
-      const { count, places } = parts ?? { count: 1, places: 1 };
-      const [step, length] = [size / count, (size / count / places) * Math.min(filled, places)];
+      const { step, length } = filledParts(blocks, from ? filled : 0);
       for (let block = 0; block < outer; block++) {
         const begin = (block * rows + row) * size;
         for (let part = 0; part < size; part += step) {
@@ -172,15 +224,17 @@ export class DecodeState {
   /**
    * Gives the state of each row of `from`, of which this state's rows are a multiple, to consecutive rows, without the arrays
    * that they read there.
+   *
+   * @param filled tokens that they have, at most.
    */
-  spread(from: DecodeState): void {
+  spread(from: DecodeState, filled: number): void {
     for (const [path, blocks] of this.#blocks) {
       if (path in this.prompts) continue;
       const sources = from.#blocks.get(path)!.rows;
       const origins = Array.from({ length: blocks.rows }, (_, row) =>
         Math.floor((row * sources) / blocks.rows),
       );
-      copyRows(this.arrays[path]!, from.arrays[path]!, blocks, sources, origins);
+      copyRows(this.arrays[path]!, from.arrays[path]!, blocks, sources, origins, filled);
     }
   }
 }

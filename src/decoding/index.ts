@@ -18,6 +18,7 @@ export {
   type DecodeOutput,
   type DecodeRequest,
 } from './decoder.js';
+export { bytesOf } from './decodeState.js';
 export type {
   DecodingModel,
   DrawnIds,

@@ -112,7 +112,7 @@ export class PromptLanes {
   async begin(prompt: Readonly<Record<string, HostTensor>>): Promise<void> {
     const rows = Object.values(prompt)[0]!.shape[0]!;
     await this.compute(prompt, rows);
-    this.share(rows);
+    this.share(rows, 0);
   }
 
   /** Takes the first `count` tokens of prompts, or as many as `lengths` says, block by block or at once. */
@@ -122,7 +122,7 @@ export class PromptLanes {
     const size = this.options.model.seesWholePrompt ? wholeBlock(count, places) : PREFILL_STEPS;
     for (let begin = 0; begin < count; begin += size)
       await this.take({ ids, count, lengths }, begin, Math.min(size, places - begin));
-    this.share(rows);
+    this.share(rows, count);
   }
 
   /** Compiles the blocks of prompts that go to a row alone. */
@@ -159,7 +159,7 @@ export class PromptLanes {
         begin += steps;
         const isLast = begin >= count;
         if (isLast && !isAlone)
-          this.state.replaceRow(row, count > 0 || prompt ? this.lanes.get(1)!.state : undefined);
+          this.state.replaceRow(row, count > 0 || prompt ? this.lanes.get(1)!.state : undefined, count);
         return { steps, isLast };
       },
     };
@@ -193,10 +193,10 @@ export class PromptLanes {
     await block.call.run();
   }
 
-  /** Gives the state of prompts to the rows that continue them. */
-  private share(rows: number): void {
+  /** Gives the state of prompts, of `count` tokens at most, to the rows that continue them. */
+  private share(rows: number, count: number): void {
     const lane = this.lanes.get(rows);
     // Prompts of one token have computed nothing.
-    if (lane && lane.state !== this.state) this.state.spread(lane.state);
+    if (lane && lane.state !== this.state) this.state.spread(lane.state, count);
   }
 }

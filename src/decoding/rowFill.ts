@@ -154,7 +154,10 @@ export class BlocksBeside {
     let begin = 0;
     return {
       take: async (rows) => {
-        if (begin === 0) this.#aside?.clearRows();
+        if (begin === 0) {
+          this.#aside?.clearRows();
+          this.#aside?.release(0, count);
+        }
         // A whole block behind which there are others; the last one gives logits.
         const isPage = () => begin + PAGE < count;
         while (this.#aside && isPage() && pages.take(this.#aside, begin)) begin += PAGE;

@@ -14,7 +14,7 @@ import {
 } from '../compiler/index.js';
 import { type DecodeStateSpec, runInContext } from '../layers/index.js';
 import type { Decodable } from './decodable.js';
-import { DecodeState } from './decodeState.js';
+import { bytesOf, DecodeState } from './decodeState.js';
 import type { RowSettings } from './sampledIds.js';
 import type { SamplingRule } from './sampling.js';
 
@@ -73,6 +73,12 @@ export interface StepperOptions {
   /** Compiler options by program name. */
   readonly compileOptions: (name: string) => CompileOptions;
 }
+
+/**
+ * Bytes of the tokens of all rows from which they are in small pages. Below it the memory is worth less than the 2 to 6 % of a
+ * step that large pages save where it reads long caches.
+ */
+const PAGED_FROM = 1 << 30;
 
 type Tensors = Record<string, Tensor>;
 export type Arrays = Record<string, BoundArray>;
@@ -156,6 +162,13 @@ export class StepPrograms {
     return Object.fromEntries(Object.entries(whole).map(chosen));
   }
 
+  /** Whether memory for tokens is taken from the system and given back with each, rather than for all places of the rows. */
+  private get isPaged(): boolean {
+    const { rows, model, seqlen, prompt } = this.options;
+    const specs = Object.values(model.initialDecodeState(rows, seqlen, prompt && ofRows(prompt, rows)));
+    return bytesOf(specs.filter(({ isPerToken }) => isPerToken)) >= PAGED_FROM;
+  }
+
   /** Specs of the state of prompts that the steps of `rows` rows read. */
   private promptSpecs(rows: number): Record<string, DecodeStateSpec> {
     const { sharing } = this.options;
@@ -182,14 +195,24 @@ export class StepPrograms {
       return Object.fromEntries(names.map((name, i) => [name, arrays[i]!]));
     };
     const specs = this.stateSpecs(rows);
-    const own = newArrays(
+    const pages = this.isPaged ? executable.pages : undefined;
+    const names = Object.keys(specs).filter((name) => !(name in given));
+    const isPaged = (name: string): boolean => pages !== undefined && specs[name]!.isPerToken === true;
+    // Each has a buffer of its own: a system may refuse one that is larger than its memory, though little of it be written.
+    const paged = Object.assign(
+      {},
+      ...names.filter(isPaged).map((name) => newArrays(tree, [name])),
+    ) as Arrays;
+    pages?.keepSmall(Object.values(paged));
+    const others = newArrays(
       tree,
-      Object.keys(specs).filter((name) => !(name in given)),
+      names.filter((name) => !isPaged(name)),
     );
     return new DecodeState(
       specs,
-      { ...own, ...given },
+      { ...paged, ...others, ...given },
       newArrays('promptState', Object.keys(this.promptSpecs(rows))),
+      pages,
     );
   }
 

@@ -369,6 +369,19 @@ export class Stepper {
     return this.beside?.fill(row, ids) ?? this.prompts.fill(row, ids.subarray(0, -1), prompt);
   }
 
+  /**
+   * Gives back the memory of a row's tokens from the first `kept` on, where the row has none of them. It does nothing where caches
+   * are small, or an engine has copies of them.
+   */
+  releaseRow(row: number, kept = 0): void {
+    this.state.release(row, kept);
+  }
+
+  /** As `releaseRow`, of all rows, and of prompts on their way to one. */
+  releaseAll(): void {
+    for (const state of this.states) state.releaseAll();
+  }
+
   /** Gives each row the state of another, or its own. */
   readonly reorder: Reorder = (origins, filled) => this.state.reorder(origins, filled);
 }

@@ -1,21 +1,6 @@
 /** @file Memory of a batch, compared with the machine's before it is allocated. */
 import { totalmem } from 'node:os';
-import { flatArrayType, type NarrowType, sizeOf } from '../compiler/index.js';
 import { RequestError } from './requestError.js';
-
-/** Shape of an array, and the storage in which memory may hold it. */
-interface Held {
-  readonly shape: readonly number[];
-  readonly roundedTo?: NarrowType;
-}
-
-/** Bytes of arrays, at the least. */
-export const bytesOf = (specs: Iterable<Held>): number =>
-  [...specs].reduce(
-    (sum, { shape, roundedTo }) =>
-      sum + flatArrayType(roundedTo ?? 'float32').BYTES_PER_ELEMENT * sizeOf(shape),
-    0,
-  );
 
 const shown = (bytes: number): string => `${bytes.toLocaleString('en-US')} bytes`;
 

@@ -103,6 +103,11 @@ export class Completion implements AsyncIterable<string> {
     return this.#key;
   }
 
+  /** Tokens of the prompt and the longest continuation that the settings allow. */
+  get mostTokens(): number {
+    return this.promptIds.length + (this.settings.maxTokens ?? Number.POSITIVE_INFINITY);
+  }
+
   /** Tokens of the prompt that are computed at once, before the first step; those behind them are steps. */
   get filled(): number {
     return this.settings.scoresPrompt ? 1 : this.promptIds.length;

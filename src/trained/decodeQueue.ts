@@ -2,13 +2,14 @@
 import type { CompileOptions } from '../compiler/index.js';
 import {
   type BaseDecoder,
+  bytesOf,
   type Constraints,
   type Decodable,
   Stepper,
   type StepperOptions,
 } from '../decoding/index.js';
 import { draftModel, type FlatParams } from '../programs/index.js';
-import { bytesOf, withinMemory } from './batchMemory.js';
+import { withinMemory } from './batchMemory.js';
 import type { Completion } from './completion.js';
 import type { Specs } from './predictions.js';
 import { RequestError } from './requestError.js';
@@ -22,6 +23,8 @@ export interface DecodeQueueOptions {
   readonly rows: number;
   /** Tokens of a prompt and its continuation, at most. */
   readonly seqlen: number;
+  /** Tokens that all rows have at once, at most; default: as many as rows have places for. */
+  readonly cacheTokens?: number | undefined;
   /** Specs of the arrays of the completions' sources, where they have some. */
   readonly source?: Specs | undefined;
   /** Whether an id has text or ends a sequence; others are never drawn. */
@@ -29,11 +32,13 @@ export interface DecodeQueueOptions {
   readonly compileOptions: (name: string) => CompileOptions;
 }
 
-/** Rows of a queue's batch, those that are busy, and completions that wait for one. */
+/** Rows of a queue's batch, those that are busy, and completions that wait for one; tokens that rows have, and their places. */
 export interface DecodeLoad {
   readonly rows: number;
   readonly busy: number;
   readonly waiting: number;
+  readonly tokens: number;
+  readonly places: number;
 }
 
 /** Results of steps. */
@@ -82,16 +87,24 @@ export abstract class DecodeQueue {
     this.#working ??= this.#work();
   }
 
-  /** The next that waits and is not cancelled yet. */
-  protected next(): Waiting | undefined {
-    let next = this.#waiting.shift();
-    while (next?.completion.finishReason !== undefined) next = this.#waiting.shift();
-    return next;
+  /** The next that waits and is not cancelled yet; none where there is no room for it. */
+  protected next(hasRoom: (completion: Completion) => boolean = () => true): Waiting | undefined {
+    while (this.#waiting[0]?.completion.finishReason !== undefined) this.#waiting.shift();
+    const [next] = this.#waiting;
+    return next && hasRoom(next.completion) ? this.#waiting.shift() : undefined;
   }
 
   /** Completions that were cancelled count until their row or place is free. */
   get load(): DecodeLoad {
-    return { rows: this.rows, busy: this.running.length, waiting: this.#waiting.length };
+    const { running, rows, cacheTokens } = this;
+    const tokens = running.reduce((sum, { promptIds, tokens }) => sum + promptIds.length + tokens, 0);
+    return { rows, busy: running.length, waiting: this.#waiting.length, tokens, places: cacheTokens };
+  }
+
+  /** Tokens that all rows have at once, at most. */
+  protected get cacheTokens(): number {
+    const places = this.rows * this.options.seqlen;
+    return Math.min(places, this.options.cacheTokens ?? places);
   }
 
   /** Compiles the programs. */
@@ -132,10 +145,19 @@ export abstract class DecodeQueue {
     // A prompt is computed beside the rows of others.
     const states = rowsApart && rows > 1 ? rows + 1 : rows;
     const state = Object.values(model.initialDecodeState(states, seqlen, source && rowsOf(source, states)));
-    const what = `the keys, values and logits of as many texts of ${seqlen} tokens`;
+    // Of tokens, there are as many as may be held, and a prompt on its way to a row.
+    const held = Math.min(1, (this.cacheTokens + (states - rows) * seqlen) / (states * seqlen));
+    const [ofTokens, others] = [true, false].map((isPerToken) =>
+      bytesOf(state.filter((spec) => (spec.isPerToken === true) === isPerToken)),
+    ) as [number, number];
+    const bytes = held * ofTokens + others + bytesOf([logits]);
+    const what =
+      this.cacheTokens < rows * seqlen
+        ? `the keys and values of ${this.cacheTokens.toLocaleString('en-US')} tokens, and logits,`
+        : `the keys, values and logits of as many texts of ${seqlen} tokens`;
     const compileOptions = (name: string) => ({ ...this.options.compileOptions(name), runs: TOKENS });
     const draft = await this.draft();
-    return withinMemory({ batchSize: rows, what, bytes: bytesOf([...state, logits]) }, () =>
+    return withinMemory({ batchSize: rows, what, bytes }, () =>
       Stepper.create({
         ...{ model, params, rows, rowsApart, seqlen, mayDraw, compileOptions, prompt: source },
         ...this.stepOptions,
@@ -168,8 +190,8 @@ export class RowQueue extends DecodeQueue {
   }
 
   protected override async advance(stepper: Stepper): Promise<void> {
-    this.#batch ??= new RowBatch(stepper, this.options.seqlen);
-    await this.#batch.advance(() => this.next());
+    const batch = (this.#batch ??= new RowBatch(stepper, this.options.seqlen, this.cacheTokens));
+    await batch.advance(() => this.next((completion) => batch.hasRoom(completion)));
   }
 }
 
@@ -214,11 +236,11 @@ export class WholeQueue extends DecodeQueue {
     } catch (error) {
       completion.fail(error);
     }
+    stepper.reset();
     this.#completion = undefined;
   }
 
   async #decode(stepper: Stepper, { completion, source }: Waiting): Promise<void> {
-    stepper.reset();
     if (source) await stepper.begin(source);
     const { promptIds, key } = completion;
     const count = promptIds.length;

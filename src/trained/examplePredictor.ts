@@ -1,5 +1,6 @@
 /** @file Predictions for examples of the user's own, preprocessed as those of an evaluation, with the names of their classes. */
 import { type HostTensor, newHostArray, sizeOf } from '../compiler/index.js';
+import { bytesOf } from '../decoding/index.js';
 import {
   arraysOf,
   type BaseInput,
@@ -8,7 +9,7 @@ import {
   nestedRow,
   type RowValues,
 } from '../inputs/index.js';
-import { bytesOf, withinMemory } from './batchMemory.js';
+import { withinMemory } from './batchMemory.js';
 import type { ClassOutput } from './classOutput.js';
 import type { Specs } from './predictions.js';
 import type { Predictions, Predictor } from './predictor.js';

@@ -33,12 +33,19 @@ export class RowBatch {
   readonly #rows = new Map<number, Row>();
   readonly #ids: Int32Array;
   readonly #positions: Int32Array;
+  /** Free rows whose tokens still have memory. */
+  readonly #left = new Set<number>();
   #filling: Filling | undefined;
 
-  /** @param stepper whose rows are apart. @param seqlen tokens of a prompt and its continuation, at most. */
+  /**
+   * @param stepper whose rows are apart.
+   * @param seqlen tokens of a prompt and its continuation, at most.
+   * @param cacheTokens tokens of all rows, at most; no less than `seqlen`.
+   */
   constructor(
     private readonly stepper: Stepper,
     private readonly seqlen: number,
+    private readonly cacheTokens = stepper.rows * seqlen,
   ) {
     this.#ids = new Int32Array(stepper.rows);
     this.#positions = new Int32Array(stepper.rows);
@@ -50,14 +57,38 @@ export class RowBatch {
     return rows.map(({ completion }) => completion);
   }
 
+  /** Tokens that a completion may have in the end. */
+  #most({ mostTokens }: Completion): number {
+    return Math.min(this.seqlen, mostTokens);
+  }
+
+  /** Whether all rows have memory for a completion's tokens, however long they all become. */
+  hasRoom(completion: Completion): boolean {
+    const taken = this.completions.reduce((sum, each) => sum + this.#most(each), 0);
+    return taken + this.#most(completion) <= this.cacheTokens;
+  }
+
+  /** Gives back the memory of rows that no completion takes; of all, once none is left: steps have written to free ones too. */
+  #release(): void {
+    if (this.#rows.size === 0) this.stepper.releaseAll();
+    else for (const row of this.#left) this.stepper.releaseRow(row);
+    this.#left.clear();
+  }
+
   /** Frees the rows of ended completions, gives them to the next ones, and draws a token of each. */
   async advance(next: () => Waiting | undefined): Promise<void> {
     for (const [row, { completion }] of this.#rows)
-      if (completion.finishReason !== undefined) this.#rows.delete(row);
+      if (completion.finishReason !== undefined) this.#leave(row);
     const beside = await this.#fill(next);
+    if (this.#filling === undefined) this.#release();
     if (beside || this.#rows.size === 0) return;
     this.#set();
     this.#draw(await this.#beside(this.stepper.extendRows(this.#ids, this.#positions)));
+  }
+
+  #leave(row: number): void {
+    this.#rows.delete(row);
+    this.#left.add(row);
   }
 
   /** The result of a step, while which the constraints of rows find their next tokens. */
@@ -93,6 +124,7 @@ export class RowBatch {
       if (taken === undefined || taken.isLast) {
         const { completion } = this.#filling;
         if (taken && completion.finishReason === undefined) this.#join(this.#filling, taken.next);
+        else this.#left.add(this.#filling.row);
         this.#filling = undefined;
       }
       if (taken?.logits) return true;
@@ -119,6 +151,9 @@ export class RowBatch {
     const waiting = row < 0 ? undefined : next();
     if (waiting === undefined) return undefined;
     const { completion, source } = waiting;
+    // What it may need stays, since another completion has just left it.
+    this.#left.delete(row);
+    this.stepper.releaseRow(row, this.#most(completion));
     const ids = completion.promptIds.subarray(0, completion.filled);
     return { row, completion, fill: this.stepper.fillRow(row, ids, source) };
   }

@@ -47,7 +47,9 @@ export interface TextParts {
   /** Completions that are decoded at once. */
   readonly rows: number;
   /** Jinja, in the place of the run's own chat template. */
-  readonly chatTemplate: string | undefined;
+  readonly chatTemplate?: string | undefined;
+  /** Tokens of all rows, at most. */
+  readonly cacheTokens?: number | undefined;
   /** Of training's batches. */
   readonly batchSpecs: Specs | undefined;
   readonly compileOptions: (name: string) => CompileOptions;
@@ -70,7 +72,7 @@ function tokenizerOf(
 }
 
 function newQueue(
-  { task, params, rows, compileOptions }: TextParts,
+  { task, params, rows, cacheTokens, compileOptions }: TextParts,
   texts: {
     readonly model: Decodable;
     readonly seqlen: number;
@@ -83,7 +85,12 @@ function newQueue(
   const { hasText, tokenBytes, ...others } = texts;
   const constraints = new Constraints(texts.model.vocabSize, tokenBytes, decoder.eosIds);
   const mayDraw = (id: number) => decoder.eosIds.has(id) || hasText(id);
-  const options = { ...others, params, rows, mayDraw, compileOptions };
+  const { seqlen } = others;
+  if (cacheTokens !== undefined && !(Number.isInteger(cacheTokens) && cacheTokens >= seqlen))
+    throw new RequestError(
+      `loadRun: cacheTokens: expected an integer from ${seqlen}, the tokens of one text with its prompt, got ${cacheTokens}.`,
+    );
+  const options = { ...others, params, rows, cacheTokens, mayDraw, compileOptions };
   const queue = decoder.drawsByRow ? new RowQueue(options) : new WholeQueue(options, decoder, constraints);
   return { queue, constraints };
 }

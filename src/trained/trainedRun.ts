@@ -49,6 +49,11 @@ export interface LoadRunOptions {
    * experiment says, those of the layer's dtype.
    */
   readonly cacheBits?: 8 | undefined;
+  /**
+   * Tokens that all continuations together may have, prompts included; a further one waits until its longest has room. No fewer
+   * than `maxTokens`. Default: `batchSize` times `maxTokens`.
+   */
+  readonly cacheTokens?: number | undefined;
   /** Template of chats in Jinja. Default: that of training or of the imported model, or else the messages alone. */
   readonly chatTemplate?: string | undefined;
 }
@@ -81,7 +86,7 @@ export class TrainedRun {
     /** Whether they are the moving average of training's. */
     readonly isAveraged: boolean,
     rows: number | undefined,
-    chatTemplate: string | undefined,
+    texts: Pick<LoadRunOptions, 'chatTemplate' | 'cacheTokens'>,
   ) {
     this.task = task;
     this.#options = options;
@@ -93,7 +98,7 @@ export class TrainedRun {
       compileOptions: this.#compileOptions,
     });
     this.#texts = new RunTexts({
-      ...{ document, options, task, params, chatTemplate, batchSpecs: this.batchSpecs, rows: rows ?? 1 },
+      ...{ document, options, task, params, batchSpecs: this.batchSpecs, rows: rows ?? 1, ...texts },
       compileOptions: this.#compileOptions,
     });
   }
@@ -101,7 +106,15 @@ export class TrainedRun {
   /** Reads a run's record and restores its parameters. @throws as `loadRun` */
   static async open(
     directory: string,
-    { experiments, batchSize, parametersOf, chatTemplate, cacheBits, ...options }: LoadRunOptions,
+    {
+      experiments,
+      batchSize,
+      parametersOf,
+      chatTemplate,
+      cacheBits,
+      cacheTokens,
+      ...options
+    }: LoadRunOptions,
   ): Promise<TrainedRun> {
     if (batchSize !== undefined && (!Number.isInteger(batchSize) || batchSize < 1))
       throw new RequestError(`loadRun: batchSize: expected an integer from 1, got ${batchSize}.`);
@@ -121,7 +134,8 @@ export class TrainedRun {
     const program = parametersOf ?? (isDecodable(task.model) ? 'decode' : 'eval');
     const isAveraged = task.hp.train.usesEmaStates(program);
     const state = await restoreParams(job, task, isAveraged);
-    return new TrainedRun(document, job, task, state, isAveraged, batchSize, chatTemplate);
+    const texts = { chatTemplate, cacheTokens };
+    return new TrainedRun(document, job, task, state, isAveraged, batchSize, texts);
   }
 
   /** Full name of the experiment. */

@@ -17,7 +17,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   serve: {
     ...all('host port batch_size max_tokens max_waiting max_seconds max_body'),
     ...all('adapter chat_template', 'trained/server/adapters.long.ts'),
-    ...all('checkpoint num_threads engine cache_bits'),
+    ...all('checkpoint num_threads engine cache_bits cache_tokens'),
   },
   import: all('job_log_dir dtype max_length files adapter ignore_field ignore_tensor'),
   export: {
@@ -162,6 +162,11 @@ test.each(['serve', 'export', 'generate', 'evaluate'])(
 test.each(['serve', 'generate'])('%s: caches of fewer bits', async (name) => {
   expect(loadOptions((await parsed(name, 'dir', '--cache_bits=8')).values)).toEqual({ cacheBits: 8 });
   await expect(parsed(name, 'dir', '--cache_bits=4')).rejects.toThrow('--cache_bits: ');
+});
+
+test('serve: tokens of caches', async () => {
+  const { values } = await parsed('serve', 'dir', '--cache_tokens=4096');
+  expect(loadOptions(values)).toEqual({ cacheTokens: 4096 });
 });
 
 test('diff: an option for each flag', async () => {

@@ -180,6 +180,32 @@ test.skipIf(!engine.available)('a prompt that begins as one before computes what
   ]);
 });
 
+test.skipIf(!engine.available)(
+  'a completion waits until there is room for its longest continuation',
+  async () => {
+    const batch = new RowBatch(opened.get('full caches')!, SEQLEN, 100);
+    // Of 30, 60 and 30 tokens at most; the last of as many as there are places.
+    const requests = [20, 50, 20, 80].map((length, seed) => ({
+      ...{ length, seed, comes: 0, stays: 1000 },
+      maxTokens: 10,
+    }));
+    const waiting = requests.map((one) => new Witness(one, V));
+    const all = [...waiting];
+    const together = new Set<string>();
+    while (all.some(({ finishReason }) => finishReason === undefined)) {
+      await batch.advance(() =>
+        waiting[0] && batch.hasRoom(waiting[0]) ? { completion: waiting.shift()! } : undefined,
+      );
+      together.add(batch.completions.map((each) => all.indexOf(each as Witness)).join());
+    }
+    expect([...together].filter((some) => /0.*2|1.*2|2.*1|3/.test(some) && some !== '3')).toEqual(['1,2']);
+    for (const witness of all) {
+      const [alone] = await decode(batch, [witness.request], V);
+      expect(witness.digests).toEqual(alone!.digests);
+    }
+  },
+);
+
 test('what rows under a constraint may draw next is found while their step is computed', async () => {
   const events: string[] = [];
   class Noting extends Completion {
@@ -198,7 +224,9 @@ test('what rows under a constraint may draw next is found while their step is co
     return Float32Array.of(0, 1);
   };
   const fillRow = () => ({ take: async () => ({ steps: 1, isLast: true }) });
-  const batch = new RowBatch({ rows: 1, fillRow, extendRows: stepped } as unknown as Stepper, SEQLEN);
+  const memory = { releaseRow: () => {}, releaseAll: () => {} };
+  const stepper = { rows: 1, fillRow, extendRows: stepped, ...memory } as unknown as Stepper;
+  const batch = new RowBatch(stepper, SEQLEN);
   const settings = generationOf({ temperature: 0, topK: 0, topP: null, seed: 0 }, { maxTokens: 2 });
   const completion = new Noting(Int32Array.of(0), settings, {
     ...{ decoder: { take: () => '', rest: () => '' }, rule: GREEDY, endIds: new Set() },

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { Turns } from '../../system/index.js';
 import type { ProgramProfile } from '../profile/profiler.js';
-import type { Backend, FlatBinding } from '../program/backend.js';
+import type { Backend, FlatBinding, Pages } from '../program/backend.js';
 import { IndexError, UNKNOWN_INDEX } from '../program/indexChecks.js';
 import { heldSpecs } from '../program/ports.js';
 import type { RankCalls } from '../program/rankCalls.js';
@@ -25,6 +25,7 @@ import {
   loadProgram,
   type ProgramFunctions,
   reserveThreads,
+  smallPages,
 } from './library.js';
 import type { Overwrite } from './plan/overwrites.js';
 import { openGroups, type RankFunctions } from './rankFunctions.js';
@@ -91,8 +92,10 @@ export async function openProgram(
   if (handle === null)
     throw new NativeEngineError(`${options.name}: ${failures[1]} for its intermediate values.`);
   const preferLargePages = await largePages(runtime.library);
+  const pages = await smallPages(runtime.library);
   const own = { ...functions, ...calls };
-  return new Program(own, handle, { ...tables, preferLargePages }, options, [table, constants, groupTable]);
+  const memory = { ...tables, preferLargePages, pages };
+  return new Program(own, handle, memory, options, [table, constants, groupTable]);
 }
 
 /** Retries where another process drops the library between finding and loading it. */
@@ -125,7 +128,10 @@ class Program implements Backend {
   constructor(
     private readonly functions: ProgramFunctions & Partial<RankFunctions>,
     private readonly handle: bigint,
-    private readonly tables: Addressing & { preferLargePages(arrays: readonly BoundArray[]): void },
+    private readonly tables: Addressing & {
+      preferLargePages(arrays: readonly BoundArray[]): void;
+      readonly pages: Pages;
+    },
     private readonly options: OpenOptions,
     /** Arrays that the program reads until it is disposed of. */
     protected kept: readonly unknown[],
@@ -181,6 +187,10 @@ class Program implements Backend {
       if (this.disposed) return Promise.reject(this.error('the program has been disposed of'));
       return this.turns.take(() => run(times)).catch(ended);
     };
+  }
+
+  get pages(): Pages {
+    return this.tables.pages;
   }
 
   mayOverwrite(output: number, input: number): boolean {

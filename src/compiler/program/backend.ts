@@ -1,5 +1,5 @@
 /** @file Contract of a lowering: executes a graph on flat memory. */
-import type { HostArray, NarrowType } from './tensors.js';
+import type { BoundArray, HostArray, NarrowType } from './tensors.js';
 
 /** Flat memory of a call: one array per graph input and output. */
 export interface FlatBinding {
@@ -29,6 +29,24 @@ export interface PortStorages {
   readonly outputs: Readonly<Record<number, NarrowType>>;
 }
 
+/** Ranges of an array's elements, of one length and at equal distances. */
+export interface Ranges {
+  readonly begin: number;
+  readonly length: number;
+  /** Default 1. */
+  readonly count?: number;
+  /** Elements from the begin of one to that of the next. */
+  readonly step?: number;
+}
+
+/** Pages of the system's memory under arrays. */
+export interface Pages {
+  /** Has the buffers of arrays that nothing has been written to take small pages, each as it is written, rather than large ones. */
+  keepSmall(arrays: readonly BoundArray[]): void;
+  /** Gives the memory of ranges back to the system, where it takes it; they then have zeros or their old values. */
+  giveBack(array: BoundArray, ranges: Ranges): void;
+}
+
 /** The engine that runs a program; `auto` chooses per program. */
 export type Runner = 'native' | 'onnx' | 'eager';
 
@@ -43,6 +61,8 @@ export interface Backend {
   readonly repeats?: boolean;
   /** Whether `updateSlice` writes in place where its result is bound to its operand's memory. */
   readonly updatesInPlace?: boolean;
+  /** Where it reads and writes arrays where they are. */
+  readonly pages?: Pages | undefined;
   /** Whether an output may share an input's memory: no element is read after it is overwritten. Absent means never. */
   mayOverwrite?(output: number, input: number): boolean;
   /** Storage that the engine has chosen, of what it was allowed to; absent means that of the specs. */

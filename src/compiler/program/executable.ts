@@ -4,7 +4,7 @@ import { findComputed } from '../onnx/indices.js';
 import type { Addressed } from '../rules/operation.js';
 import type { Program } from '../trace/tracedProgram.js';
 import { isSpec } from '../trace/tracedProgram.js';
-import type { Backend, Carried, Runner, Stacked } from './backend.js';
+import type { Backend, Carried, Pages, Runner, Stacked } from './backend.js';
 import { productPrecision } from './cost.js';
 import { findBad, type IndexCheck, IndexError, placeIn, problemOf } from './indexChecks.js';
 import { type Bound, checkOutputsApart, outputsOnInputs } from './overlap.js';
@@ -171,6 +171,11 @@ export class Executable<Results = Tree<HostTensor>> {
   /** Zeroed arrays for the inputs at `paths`, in the storage that the engine holds them in. */
   newInputs(paths: readonly string[]): BoundArray[] {
     return this.inputPorts.newArrays(paths);
+  }
+
+  /** Pages under its arrays, where the engine reads and writes these where they are. */
+  get pages(): Pages | undefined {
+    return this.backend.pages;
   }
 
   /** Marks frozen inputs as changed; the next run recomputes what depends on them. */

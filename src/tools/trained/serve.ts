@@ -151,6 +151,11 @@ export const serveCommand: Command = {
       ...{ key: 'batchSize', value: 'N', parse: positive(true) },
       about: 'Batch size: continuations decoded, or examples predicted, together. Default: 8.',
     },
+    cache_tokens: {
+      ...{ key: 'cacheTokens', value: 'N', parse: positive(true) },
+      about:
+        "Most tokens that all continuations have together, prompts included; further ones wait. Default: the batch size times the model's context length.",
+    },
     max_tokens: {
       ...{ key: 'maxTokens', value: 'N', parse: positive(true) },
       about: "Most tokens of a request's continuation. Default: the model's context length.",

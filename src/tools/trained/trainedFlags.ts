@@ -37,6 +37,9 @@ export function runOf(
 
 /** The options of a run that flags set. */
 export function loadOptions(values: Arguments['values']): LoadRunOptions {
-  const { checkpoint, numThreads, engine, cacheBits } = values as LoadRunOptions;
-  return { checkpoint, numThreads, ...(engine && { engine }), ...(cacheBits && { cacheBits }) };
+  const { checkpoint, numThreads, engine, cacheBits, cacheTokens } = values as LoadRunOptions;
+  return {
+    ...{ checkpoint, numThreads },
+    ...{ ...(engine && { engine }), ...(cacheBits && { cacheBits }), ...(cacheTokens && { cacheTokens }) },
+  };
 }

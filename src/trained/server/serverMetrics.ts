@@ -116,6 +116,12 @@ export class ServerMetrics {
       gauge('luthier_rows', 'Continuations that are decoded at once, at most.', 'rows'),
       gauge('luthier_rows_busy', 'Continuations that are decoded.', 'busy'),
       gauge('luthier_completions_waiting', 'Continuations that wait for a row.', 'waiting'),
+      gauge(
+        'luthier_cache_tokens',
+        'Tokens of the continuations that are decoded, with their prompts.',
+        'tokens',
+      ),
+      gauge('luthier_cache_places', 'Tokens that there is room for.', 'places'),
       ...[this.#first.metric, this.#next.metric, this.#whole.metric],
       {
         ...{ name: 'process_resident_memory_bytes', type: 'gauge', help: 'Memory of the process.' },

@@ -1,4 +1,5 @@
-/* pages.c: memory from the system, zeroed, in large pages if it has them; and mapped files' memory back to it. */
+/* pages.c: memory from the system, zeroed, in large pages if it has them; and memory back to it, of mapped files and of
+   arrays. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -29,6 +30,29 @@ void lt_prefer_large_pages(void *memory, int64_t bytes) {
   if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 #else
   (void)memory, (void)bytes;
+#endif
+}
+
+/* Advice on the whole pages among some bytes. */
+static void advise(char *memory, int64_t bytes, int advice) {
+  const uintptr_t page = sysconf(_SC_PAGESIZE);
+  const uintptr_t begin = ((uintptr_t)memory + page - 1) / page * page, end = ((uintptr_t)memory + bytes) / page * page;
+  if (begin < end) madvise((void *)begin, end - begin, advice);
+}
+
+void lt_prefer_small_pages(void *memory, int64_t bytes) {
+#ifdef MADV_NOHUGEPAGE
+  advise(memory, bytes, MADV_NOHUGEPAGE);
+#else
+  (void)memory, (void)bytes;
+#endif
+}
+
+void lt_discard(void *memory, int64_t bytes, int64_t count, int64_t step) {
+#ifdef __linux__
+  for (int64_t i = 0; i < count; i++) advise((char *)memory + i * step, bytes, MADV_DONTNEED);
+#else
+  (void)memory, (void)bytes, (void)count, (void)step;
 #endif
 }
 

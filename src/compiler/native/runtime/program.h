@@ -229,6 +229,11 @@ void *lt_allocate(int64_t bytes);
 void lt_release(void *memory, int64_t bytes);
 /* Requests large pages for untouched parts of the caller's memory. */
 void lt_prefer_large_pages(void *memory, int64_t bytes);
+/* Has the caller's memory be taken in the smallest pages, as it is touched. */
+void lt_prefer_small_pages(void *memory, int64_t bytes);
+/* Gives the whole pages among `count` ranges of the caller's anonymous memory, `step` bytes from begin to begin, back to the
+   system, where it takes them: they are then zero. */
+void lt_discard(void *memory, int64_t bytes, int64_t count, int64_t step);
 /* Makes pages of mapped files that the process has not changed leave its memory until they are read again. All other
    memory stays as it is. */
 void lt_give_back(const void *memory, int64_t bytes);
