@@ -30,7 +30,7 @@ export interface PortStorages {
 }
 
 /** Ranges of an array's elements, of one length and at equal distances. */
-export interface Ranges {
+interface Ranges {
   readonly begin: number;
   readonly length: number;
   /** Default 1. */
