@@ -3,7 +3,7 @@ import type { Config } from '../hparams/index.js';
 import type { BaseInput } from '../inputs/index.js';
 import type { Program, ProgramRun, SingleTask } from '../tasks/index.js';
 import { decodableModel } from './datasetDecoder.js';
-import { writeExamples } from './exampleFiles.js';
+import { writeDecoded } from './exampleFiles.js';
 
 /** Decodes one dataset. */
 export class DecodeProgram implements Program {
@@ -30,7 +30,7 @@ export class DecodeProgram implements Program {
 
   async run(run: ProgramRun): Promise<undefined> {
     const result = await run.decode(this.dataset);
-    run.report({ ...result, path: writeExamples(run, 'decoder', this.#datasetName, result.examples) });
+    run.report({ ...result, path: writeDecoded(run, this.#datasetName, result.examples) });
   }
 
   async close(): Promise<void> {}

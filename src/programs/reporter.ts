@@ -19,15 +19,9 @@ import {
 } from '../summaries/index.js';
 import type { StopSignalName } from '../system/index.js';
 import { formatCount, formatGrouped } from '../system/text/index.js';
-import type {
-  DecodedExample,
-  DecodeResult,
-  EvalResult,
-  InferResult,
-  SingleTask,
-  WeightedValues,
-} from '../tasks/index.js';
+import type { DecodeResult, EvalResult, InferResult, SingleTask, WeightedValues } from '../tasks/index.js';
 import type { RowNames } from './batchBuffers.js';
+import { decodedText } from './exampleFiles.js';
 import { TRAIN } from './programDataset.js';
 import { RunTrackers } from './trackedRun.js';
 import { metricScalars, type Scalars, skippedScalar, type TrainMeter } from './trainMeter.js';
@@ -197,7 +191,7 @@ export class Reporter {
   decoded(program: string, step: number, result: DecodeResult): void {
     const { metrics, examples, path, skipped, seconds, throughput, changes } = result;
     this.#dataTold(program, changes, skipped);
-    const shown = examples.slice(0, printedExamples).map(describe);
+    const shown = examples.slice(0, printedExamples).map(decodedText);
     const scalars = {
       ...{ num_examples: examples.length, ...throughputScalar(throughput) },
       ...skippedScalar(skipped),
@@ -345,11 +339,6 @@ function hparamsOf(settings: string): Record<string, number | string> {
     Number.isFinite(Number(value)) ? Number(value) : value,
   ]);
   return Object.fromEntries(fields);
-}
-
-function describe({ prefix, sampled, ...best }: DecodedExample): string {
-  const samples = (sampled ?? [best]).map((sample) => `>>>\n${sample.decoded_substr}`);
-  return ['---', prefix, ...samples].join('\n');
 }
 
 /** Names in a line, the first eight of many. */

@@ -69,6 +69,13 @@ test('a user program evaluates and decodes as built-in ones do, as a config and 
   const decoded = seen[1]![3];
   expect(decoded.examples.map((example) => JSON.stringify(example))).toEqual(written.trim().split('\n'));
   expect(decoded.path).toBeUndefined();
+  const texts = decoded.examples.map(
+    ({ prefix, decoded_substr, original }) =>
+      `---\n${prefix}\n>>>\n${decoded_substr}\nREF\n${original.slice(prefix.length)}\n`,
+  );
+  expect(
+    readFileSync(join(options.jobLogDir, 'decoder_out/validation/decoder_out_4_shard_0.txt'), 'utf8'),
+  ).toBe(texts.join(''));
   const records = [
     'decode_test_validation.json',
     'eval_test_validation.json',

@@ -208,6 +208,34 @@ test.each(hostile)('a constraint that is no good has an error that says why: %#'
   expect(performance.now() - begun).toBeLessThan(3000);
 });
 
+test('texts of exponential length are followed as far as they come', () => {
+  const levels = Array.from({ length: 60 }, (_, i) => i);
+  const rules = levels.map(
+    (i) => `${i === 0 ? 'root' : `r${i}`} ::= ${i === 59 ? '"a"' : `r${i + 1} r${i + 1}`}`,
+  );
+  const reference = (i: number) => ({ $ref: `#/$defs/d${i}` });
+  const schema = schemaOf({
+    ...reference(0),
+    $defs: Object.fromEntries(
+      levels.map((i) => [
+        `d${i}`,
+        i === 59 ? { type: 'null' } : { type: 'array', items: reference(i + 1), minItems: 2, maxItems: 50 },
+      ]),
+    ),
+  });
+  const bytes = new Constraints(257, (id) => (id < 256 ? Uint8Array.of(id) : undefined), new Set([256]));
+  for (const [constraint, begun, wrong] of [
+    [{ grammar: rules.join('\n') }, 'a'.repeat(3000), 'b'],
+    [schema, `${'['.repeat(59)}null`, '}'],
+  ] as const) {
+    let text = bytes.compile(constraint).begin();
+    for (const byte of Buffer.from(begun)) text = text.with(byte);
+    expect(isAllowed(text.allowed(), begun.charCodeAt(0))).toBe(begun.startsWith('a'));
+    expect(isAllowed(text.allowed(), wrong.charCodeAt(0))).toBe(false);
+    expect(isAllowed(text.allowed(), 256)).toBe(false);
+  }
+});
+
 test('expressions that are costly for others are none here', async () => {
   for (const regex of ['(a|a)*b', '((a+)+)+b', '(a*)*b', '(a|aa)+b', '.*.*.*.*.*=.*']) {
     expect(fits({ regex }, `${'a'.repeat(300)}b`)).toBe(!regex.includes('='));

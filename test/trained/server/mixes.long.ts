@@ -98,7 +98,7 @@ test(title('requests that come and leave get what each gets alone, and leave not
   const before = await metric('process_resident_memory_bytes');
   await askAll(rest);
   while ((await served.slots()) > 0) await sleep(20);
-  for (const name of ['luthier_rows_busy', 'luthier_completions_waiting'])
+  for (const name of ['luthier_rows_busy', 'luthier_completions_waiting', 'luthier_cache_tokens'])
     while ((await metric(name)) > 0) await sleep(20);
   expect((await metric('process_resident_memory_bytes')) - before).toBeLessThan(LEAST_GROWTH);
   expect(Math.min(compared, left)).toBeGreaterThan(count / 20);
