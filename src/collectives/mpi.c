@@ -27,7 +27,7 @@ static group all;
 /* ---- Notes --------------------------------------------------------------------------------------------------- */
 
 /* Operations that programs do not have. */
-enum { BROADCAST = LT_PERMUTE + 1 };
+enum { BROADCAST = LT_PERMUTE + 1, COMBINE };
 enum { REMEMBERED = 1000 };
 
 typedef struct {
@@ -96,6 +96,17 @@ static int exchange(const group *g, const void *sent, int64_t sent_bytes, int to
 static int broadcast(const group *g, void *data, int64_t bytes, int root) {
   for (int64_t at = 0; at < bytes; at += MOST) {
     const int error = MPI_Bcast((char *)data + at, least(bytes - at, MOST), MPI_BYTE, root, g->comm);
+    if (error != MPI_SUCCESS) return error;
+  }
+  return 0;
+}
+
+/* The bitwise or of all members' bytes, on the root. */
+static int combine(const group *g, void *data, int64_t bytes, int root) {
+  for (int64_t at = 0; at < bytes; at += MOST) {
+    char *part = (char *)data + at;
+    const int error = MPI_Reduce(g->rank == root ? MPI_IN_PLACE : part, part, least(bytes - at, MOST), MPI_BYTE, MPI_BOR,
+                                 root, g->comm);
     if (error != MPI_SUCCESS) return error;
   }
   return 0;
@@ -310,9 +321,14 @@ int lt_mpi_all_gather(void *data, int64_t block) {
   return error ? error : end(all_gather(&all, data, block));
 }
 
-int lt_mpi_broadcast(void *data, int64_t bytes) {
+int lt_mpi_broadcast(void *data, int64_t bytes, int32_t root) {
   const int error = begin(&all, BROADCAST, bytes);
-  return error ? error : end(broadcast(&all, data, bytes, 0));
+  return error ? error : end(broadcast(&all, data, bytes, root));
+}
+
+int lt_mpi_combine(void *data, int64_t bytes, int32_t root) {
+  const int error = begin(&all, COMBINE, bytes);
+  return error ? error : end(combine(&all, data, bytes, root));
 }
 
 int lt_mpi_finish(void) {

@@ -19,6 +19,7 @@ const OPERATIONS = [
   'allToAll',
   'collectivePermute',
   'broadcast',
+  'combine',
 ] as const;
 
 /** A collective that this rank has begun, within a step or between steps. */
@@ -48,7 +49,16 @@ interface Callable {
 }
 
 type Functions = Record<
-  'allReduce' | 'allGather' | 'broadcast' | 'group' | 'transport' | 'notes' | 'reason' | 'finish' | 'abort',
+  | 'allReduce'
+  | 'allGather'
+  | 'broadcast'
+  | 'combine'
+  | 'group'
+  | 'transport'
+  | 'notes'
+  | 'reason'
+  | 'finish'
+  | 'abort',
   Callable
 >;
 
@@ -115,7 +125,8 @@ export class MpiRanks implements Ranks {
     return new MpiRanks(rank, count, version, {
       allReduce: loaded.func('int lt_mpi_all_reduce(void *sums, int64_t size)'),
       allGather: loaded.func('int lt_mpi_all_gather(void *all, int64_t block)'),
-      broadcast: loaded.func('int lt_mpi_broadcast(void *data, int64_t bytes)'),
+      broadcast: loaded.func('int lt_mpi_broadcast(void *data, int64_t bytes, int32_t root)'),
+      combine: loaded.func('int lt_mpi_combine(void *data, int64_t bytes, int32_t root)'),
       group: loaded.func('void *lt_mpi_group(int32_t colour, int32_t number)'),
       transport: loaded.func('void *lt_mpi_transport(void)'),
       notes: loaded.func('int32_t lt_mpi_notes(void *notes)'),
@@ -133,8 +144,12 @@ export class MpiRanks implements Ranks {
     return this.#call('allGather', all, all.length / this.count);
   }
 
-  broadcast(data: Uint8Array): Promise<void> {
-    return this.#call('broadcast', data, data.length);
+  broadcast(data: Uint8Array, root = 0): Promise<void> {
+    return this.#call('broadcast', data, data.length, root);
+  }
+
+  combine(data: Uint8Array, root: number): Promise<void> {
+    return this.#call('combine', data, data.length, root);
   }
 
   /** The last collectives, oldest first, those within steps among them. */
@@ -197,9 +212,13 @@ export class MpiRanks implements Ranks {
     return text === '' ? `MPI's error ${code}` : `MPI's error ${code}, ${text}`;
   }
 
-  #call(name: 'allReduce' | 'allGather' | 'broadcast', data: ArrayBufferView, size: number): Promise<void> {
+  #call(
+    name: 'allReduce' | 'allGather' | 'broadcast' | 'combine',
+    data: ArrayBufferView,
+    ...others: readonly number[]
+  ): Promise<void> {
     const made = this.#last.then(async () => {
-      const error = await call(this.functions[name], data, size);
+      const error = await call(this.functions[name], data, ...others);
       if (error !== 0)
         throw new RanksError(
           `${name} of ${data.byteLength} bytes failed on rank ${this.rank}: ${this.#reason(error)}.`,

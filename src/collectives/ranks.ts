@@ -12,8 +12,10 @@ export interface Ranks {
   allReduce(sums: Float32Array): Promise<void>;
   /** Fills in the blocks of the other ranks: of `count` blocks of `all`, as long as each other, rank i's is the i-th. */
   allGather(all: Uint8Array): Promise<void>;
-  /** Replaces the data of all ranks by rank 0's. */
-  broadcast(data: Uint8Array): Promise<void>;
+  /** Replaces the data of all ranks by those of one, by default rank 0. */
+  broadcast(data: Uint8Array, root?: number): Promise<void>;
+  /** Replaces one rank's bytes by the bitwise or of all ranks' bytes. */
+  combine(data: Uint8Array, root: number): Promise<void>;
 }
 
 /** Bytes of a broadcast of no fixed length: its length comes first. */

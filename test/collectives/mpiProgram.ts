@@ -55,6 +55,17 @@ const told = await broadcastBytes(
   rank === 0 ? Uint8Array.from({ length: 100_000 }, (_, i) => i) : new Uint8Array(),
 );
 check(told.length === 100_000 && told.every((byte, i) => byte === i % 256), 'data of rank 0');
+for (let root = 0; root < count; root++) {
+  const data = Uint8Array.from({ length: 5 }, (_, i) => 10 * rank + i);
+  await ranks.broadcast(data, root);
+  check(data.join() === [0, 1, 2, 3, 4].map((i) => 10 * root + i).join(), `data of rank ${root}`);
+  const bits = Uint8Array.from({ length: 70_000 }, (_, i) => (i % count === rank ? i % 251 : 0));
+  await ranks.combine(bits, root);
+  check(
+    bits.every((byte, i) => byte === (rank === root || i % count === rank ? i % 251 : 0)),
+    `bits on rank ${root}`,
+  );
+}
 const texts = await gatherJson(ranks, 'ä'.repeat(rank));
 check(texts.join() === Array.from({ length: count }, (_, r) => 'ä'.repeat(r)).join(), `texts ${texts}`);
 

@@ -1,6 +1,6 @@
 /** @file Launchers of MPI on this machine: those on PATH, and those that scripts/setup-mpi.sh has set up. */
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 /** An MPI with its folder of commands. */
@@ -42,4 +42,36 @@ export function mpirun({ bin }: Mpi, ranks: number, args: readonly string[], env
   child.stderr.on('data', (data) => (output += data));
   const ended = new Promise<Ended>((resolve) => child.on('close', (code) => resolve({ code, output })));
   return { child, ended, output: () => output };
+}
+
+/** The command that ranks run. */
+export const luthier = 'src/tools/luthier.js';
+
+export const isRunning = (pid: number): boolean => {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+};
+
+/** Processes of luthier below mpirun, at any depth. */
+export function ranksBelow(root: number): number[] {
+  const parents = new Map<number, number>();
+  const ours = new Set<number>();
+  for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each)))
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
+      const line = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0');
+      if (line[0] === process.execPath && line.includes(luthier)) ours.add(Number(name));
+    } catch {
+      // It has ended.
+    }
+  const isBelow = (pid: number): boolean => {
+    for (let at = parents.get(pid); at !== undefined && at > 1; at = parents.get(at))
+      if (at === root) return true;
+    return false;
+  };
+  return [...ours].filter(isBelow).sort((a, b) => a - b);
 }

@@ -3,10 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { type Mpi, mpirun, mpis } from '../../collectives/mpirun.js';
+import { isRunning, luthier, type Mpi, mpirun, mpis, ranksBelow } from '../../collectives/mpirun.js';
 import { temporaryDirectory } from '../../command.js';
 
-const luthier = 'src/tools/luthier.js';
 /** Steps of a small model in pieces of one row. */
 const flags = (directory: string, steps: number, more: readonly string[] = []): string[] => [
   ...[luthier, 'train', '--exp=lm.Small', `--job_log_dir=${directory}`, '--engine=native'],
@@ -128,32 +127,3 @@ test.skipIf(isShort || mpis.length < 2)('an mpicc of another MPI than the launch
   );
   expect(code).not.toBe(0);
 });
-
-const isRunning = (pid: number): boolean => {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
-};
-
-/** Processes of luthier below mpirun, at any depth. */
-function ranksBelow(root: number): number[] {
-  const parents = new Map<number, number>();
-  const ours = new Set<number>();
-  for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each)))
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
-      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
-      const line = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0');
-      if (line[0] === process.execPath && line.includes(luthier)) ours.add(Number(name));
-    } catch {
-      // It has ended.
-    }
-  const isBelow = (pid: number): boolean => {
-    for (let at = parents.get(pid); at !== undefined && at > 1; at = parents.get(at))
-      if (at === root) return true;
-    return false;
-  };
-  return [...ours].filter(isBelow).sort((a, b) => a - b);
-}

@@ -25,9 +25,17 @@ export function ranksInProcess(count: number, told?: (collective: string, bytes:
     const blocks = buffers.map((buffer, i) => buffer.slice(i * size, (i + 1) * size));
     for (const buffer of buffers) for (const [i, block] of blocks.entries()) buffer.set(block, i * size);
   });
-  const tell = collective<Uint8Array>(([first, ...others]) => {
-    for (const buffer of others) buffer.set(first!);
-  });
+  const broadcasts = Array.from({ length: count }, (_, root) =>
+    collective<Uint8Array>((buffers) => {
+      for (const [i, buffer] of buffers.entries()) if (i !== root) buffer.set(buffers[root]!);
+    }),
+  );
+  const combines = Array.from({ length: count }, (_, root) =>
+    collective<Uint8Array>((buffers) => {
+      for (const [i, buffer] of buffers.entries())
+        if (i !== root) for (let j = 0; j < buffer.length; j++) buffers[root]![j]! |= buffer[j]!;
+    }),
+  );
   return Array.from({ length: count }, (_, rank) => ({
     ...{ rank, count },
     allReduce: (sums) => {
@@ -38,6 +46,10 @@ export function ranksInProcess(count: number, told?: (collective: string, bytes:
       told?.('allGather', all.byteLength / count);
       return gather(rank, all);
     },
-    broadcast: (data) => tell(rank, data),
+    broadcast: (data, root = 0) => broadcasts[root]!(rank, data),
+    combine: (data, root) => {
+      told?.('combine', data.byteLength);
+      return combines[root]!(rank, data);
+    },
   }));
 }
