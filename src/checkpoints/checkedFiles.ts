@@ -72,11 +72,21 @@ export function isComplete(directory: string): boolean {
   }
 }
 
-/** Opens the state file, which has the digest and the tensors of metadata.json. @throws CheckpointError */
-export function openWholeState(directory: string, metadata: CheckpointMetadata): SafetensorsFile {
+/**
+ * Opens the state file, which has the digest and the tensors of metadata.json.
+ *
+ * @param leavesChunks whether digests of chunks are left to whoever reads those. @throws CheckpointError
+ */
+export function openWholeState(
+  directory: string,
+  metadata: CheckpointMetadata,
+  leavesChunks = false,
+): SafetensorsFile {
   const file = openState(directory, metadata);
   try {
-    checkState(file.path, metadata, file.digest(), file.layout.metadata.format !== STATE_FORMAT);
+    const chunk = metadata.files[STATE_FILE]!.chunks?.byteLength;
+    if (!leavesChunks || chunk === undefined)
+      checkState(file.path, metadata, file.digest(chunk), file.layout.metadata.format !== STATE_FORMAT);
     checkTensors(file, metadata);
     return file;
   } catch (cause) {

@@ -1,7 +1,7 @@
 /** @file Checkpointer: saving, retention and restoring by Pax's rules. */
 
 import { join } from 'node:path';
-import { isThere } from '../files/index.js';
+import { isThere, removeQuietly } from '../files/index.js';
 import { brokenError, CheckpointError, unreadableError } from './checkpointErrors.js';
 import {
   asideName,
@@ -9,17 +9,25 @@ import {
   listCheckpoints,
   noCheckpointsError,
   prepareDirectory,
+  temporaryName,
 } from './directory.js';
+import type { FilePart } from './filePart.js';
 import { KnownCheckpoints } from './knownCheckpoints.js';
 import { leaseCheckpoint } from './leases.js';
 import { stepOf } from './locate.js';
 import { type BestCheckpoint, describeState, PROGRESS_FILE, TRAIN_INPUT_FILE, textsOf } from './metadata.js';
-import { type CheckpointContents, type ReadOptions, readCheckpoint } from './restore.js';
+import {
+  type CheckpointContents,
+  type ReadOptions,
+  type ReadTogether,
+  readCheckpoint,
+  readTogether,
+} from './restore.js';
 import { type CheckpointPolicy, parseDuration, type RetentionOptions, stepsToDelete } from './retention.js';
 import { SaveMeter, type SaveStatistics } from './saveMeter.js';
 import { SaveThread } from './saveThread.js';
 import { StateSnapshot, type TrainState } from './trainState.js';
-import type { WriteRequest } from './writeCheckpoint.js';
+import { beginCheckpoint, type WriteRequest } from './writeCheckpoint.js';
 
 export interface CheckpointerOptions {
   /** `<job_log_dir>/checkpoints`. */
@@ -59,8 +67,16 @@ export interface SaveOptions {
   readonly isGood?: boolean;
   /** The best checkpoint up to this one, which retention never deletes; its step may be the present one. */
   readonly best?: BestCheckpoint | undefined;
+  /** Writers of the state's file together with this process; absent where it writes all of it. */
+  readonly writers?: StateWriters | undefined;
   /** Metrics of checkpoints that policies compare, by step and `<program>/<metric>`, those of this one among them. */
   readonly metrics?: ReadonlyMap<number, Readonly<Record<string, number>>> | undefined;
+}
+
+/** Processes that hold a state in parts, of which this one is the first. */
+export interface StateWriters {
+  /** Has all copy their parts and begin to write them into an unfinished checkpoint. @returns this one's */
+  begin(unfinished: string, step: number): Promise<FilePart>;
 }
 
 export interface RestoreOptions extends Omit<ReadOptions, 'experiment'> {
@@ -68,6 +84,8 @@ export interface RestoreOptions extends Omit<ReadOptions, 'experiment'> {
   readonly step?: number | 'best' | undefined;
   /** Where the newest checkpoint is broken, go back to the newest whole one. */
   readonly allowPrevious?: boolean | undefined;
+  /** Reads the tensors, where several processes hold the state in parts. */
+  readonly together?: ReadTogether | undefined;
 }
 
 export interface RestoredCheckpoint extends CheckpointContents {
@@ -170,7 +188,8 @@ export class Checkpointer {
     const previous = this.#lastSaved;
     this.#lastSaved = step;
     this.#savedAt = performance.now();
-    this.#thread.write(join(this.directory, checkpointName(step)), () => this.#request(state, options), {
+    const path = join(this.directory, checkpointName(step));
+    await this.#thread.write(path, () => this.#request(state, options), {
       written: (written) => {
         this.#broken.delete(step);
         this.#meter.written(written);
@@ -214,7 +233,7 @@ export class Checkpointer {
     for (const step of newestFirst) {
       const path = join(this.directory, found.get(step)!);
       try {
-        const contents = this.#read(path, state, options);
+        const contents = await this.#read(path, state, options);
         this.#lastSaved = step;
         for (const broken of passedOver) this.#passOver(found, broken);
         return { ...contents, step, path, passedOver };
@@ -232,11 +251,15 @@ export class Checkpointer {
   }
 
   /** Reads a checkpoint, which a trainer does not delete meanwhile. */
-  #read(path: string, state: TrainState, options: RestoreOptions): CheckpointContents {
+  async #read(path: string, state: TrainState, options: RestoreOptions): Promise<CheckpointContents> {
     const { experiment, readOnly } = this.#options;
+    const { together } = options;
     const lease = readOnly ? leaseCheckpoint(path) : undefined;
     try {
-      return readCheckpoint(path, state, { ...options, experiment });
+      const given = { ...options, experiment };
+      return together === undefined
+        ? readCheckpoint(path, state, given)
+        : await readTogether(path, state, given, together);
     } finally {
       lease?.release();
     }
@@ -262,27 +285,51 @@ export class Checkpointer {
     (this.#options.notify ?? process.emitWarning)(error);
   }
 
-  #request(state: TrainState, options: SaveOptions): WriteRequest {
+  /** Copies the state before it returns, unless several processes do. */
+  #request(state: TrainState, options: SaveOptions): WriteRequest | Promise<WriteRequest> {
     const existing = listCheckpoints(this.directory).get(state.step);
-    const { inputState, progress, isGood = true, best } = options;
-    const { toDeleteSubdir } = this.#options;
+    const { inputState, progress, isGood = true, best, writers } = options;
+    const { toDeleteSubdir, experiment } = this.#options;
+    const savedAt = this.#options.now?.() ?? new Date();
+    const described = { isGood, best, hasChunks: writers !== undefined };
+    const request = {
+      directory: this.directory,
+      description: describeState(state, experiment, savedAt, described),
+      texts: textsOf({ [TRAIN_INPUT_FILE]: inputState, [PROGRESS_FILE]: progress }),
+      broken: existing === undefined ? null : { name: existing, aside: asideName(this.directory, existing) },
+      toDeleteDirectory: toDeleteSubdir === undefined ? null : join(this.directory, toDeleteSubdir),
+    };
+    const known = () => {
+      this.#known.add({ step: state.step, savedAt: savedAt.getTime(), isGood });
+      return { ...request, toDelete: this.#namesToDelete(request.description.step, options) };
+    };
+    if (writers !== undefined) return this.#sharedRequest(writers, state.step, known);
+    const { prefix, data } = this.#snapshotOf(state);
+    return { ...known(), state: { prefix, data } };
+  }
+
+  #snapshotOf(state: TrainState): StateSnapshot {
     const { layout: of, slotLayouts: slots } = state;
     if (this.#snapshot?.of !== of || this.#snapshot.slots !== slots)
       this.#snapshot = { of, slots, value: new StateSnapshot(state) };
     const snapshot = this.#snapshot.value;
     snapshot.take(state);
-    const savedAt = this.#options.now?.() ?? new Date();
-    this.#known.add({ step: state.step, savedAt: savedAt.getTime(), isGood });
-    return {
-      directory: this.directory,
-      description: describeState(state, this.#options.experiment, savedAt, { isGood, best }),
-      prefix: snapshot.prefix,
-      data: snapshot.data,
-      texts: textsOf({ [TRAIN_INPUT_FILE]: inputState, [PROGRESS_FILE]: progress }),
-      broken: existing === undefined ? null : { name: existing, aside: asideName(this.directory, existing) },
-      toDelete: this.#namesToDelete(state.step, options),
-      toDeleteDirectory: toDeleteSubdir === undefined ? null : join(this.directory, toDeleteSubdir),
-    };
+    return snapshot;
+  }
+
+  async #sharedRequest(
+    writers: StateWriters,
+    step: number,
+    known: () => Omit<WriteRequest, 'state'>,
+  ): Promise<WriteRequest> {
+    const unfinished = join(this.directory, temporaryName(step));
+    beginCheckpoint(this.directory, unfinished);
+    try {
+      return { state: await writers.begin(unfinished, step), unfinished, ...known() };
+    } catch (error) {
+      removeQuietly(unfinished);
+      throw error;
+    }
   }
 
   #namesToDelete(saving: number, { best, metrics }: SaveOptions): string[] {

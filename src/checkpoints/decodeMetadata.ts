@@ -10,6 +10,7 @@ const versionSchema = z.enum(CHECKPOINT_VERSIONS);
 const digestSchema = z.strictObject({
   byteLength: z.int().nonnegative(),
   sha256: z.string(),
+  chunks: z.strictObject({ byteLength: z.int().positive(), sha256: z.array(z.string()) }).optional(),
 });
 
 const dtypeSchema = z.enum(['float32', 'int8', 'uint8', 'bfloat16', 'float16']);

@@ -9,10 +9,19 @@ import { ioError } from './checkpointErrors.js';
 /** Bytes that are written at once: hashing leaves them in the core's cache, from where the system takes them. */
 const PIECE_BYTES = 1 << 18;
 
+/** Digests of a file's chunks, which are as long as each other but for the last. */
+export interface ChunkDigests {
+  readonly byteLength: number;
+  /** SHA-256 of each, in file order. */
+  readonly sha256: readonly string[];
+}
+
 /** Size and SHA-256 of a file, which reveal truncation and bit rot. */
 export interface FileDigest {
   readonly byteLength: number;
   readonly sha256: string;
+  /** Digests of its chunks, where several processes wrote it: `sha256` is then that of their texts. */
+  readonly chunks?: ChunkDigests | undefined;
 }
 
 /**

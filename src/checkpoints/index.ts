@@ -10,9 +10,11 @@ export {
   type RestoredCheckpoint,
   type RestoreOptions,
   type SaveOptions,
+  type StateWriters,
 } from './checkpointer.js';
 export { planRestore, type RestorePlan, type StateLayouts } from './compatibility.js';
 export { checkpointName, listCheckpoints, stepOfName } from './directory.js';
+export { createStateFile, type FilePart } from './filePart.js';
 export {
   type GgufEntry,
   GgufFile,
@@ -27,9 +29,16 @@ export {
 export { type Lease, leaseCheckpoint } from './leases.js';
 export { locateCheckpoint } from './locate.js';
 export { MatchingRestore, matchTensors, type TensorMatch } from './matchingRestore.js';
-export { type BestCheckpoint, type CheckpointDescription, describeState, slotsOf } from './metadata.js';
+export {
+  type BestCheckpoint,
+  type CheckpointDescription,
+  describeState,
+  STATE_FILE,
+  slotsOf,
+} from './metadata.js';
 export { PIECE_BYTES, type Piece, piecesOf } from './pipelinedFile.js';
-export { readCheckpoint } from './restore.js';
+export { readRange } from './readRange.js';
+export { readCheckpoint, readTogether } from './restore.js';
 export {
   type CheckpointPolicy,
   newestSteps,
@@ -43,8 +52,16 @@ export { type ArrayTensor, encodeSafetensors } from './safetensors.js';
 export { SafetensorsFile } from './safetensorsFile.js';
 export { SavedVariables } from './savedVariables.js';
 export type { SaveStatistics } from './saveMeter.js';
+export { SaveThread } from './saveThread.js';
+export { type StatePiece, StateRange } from './stateRange.js';
 export type { Elements } from './storedElements.js';
-export { createTrainState, type TrainState } from './trainState.js';
+export {
+  createTrainState,
+  STEP_TENSOR,
+  stateFileLayout,
+  stateTensors,
+  type TrainState,
+} from './trainState.js';
 export type { VariableSource } from './variableSource.js';
 export { holdsWeights, WeightFiles } from './weightFiles.js';
 export { writeParams } from './writeParams.js';

@@ -9,9 +9,9 @@ import type { TrainState } from './trainState.js';
 /**
  * Readable versions. The written version is the earliest one that covers the checkpoint's features, so that older
  * readers can load it: 1.1 has frozen variables without slots, 1.2 slots of shapes of their own, 1.3 storage besides float32
- * and int8.
+ * and int8, 1.4 digests of chunks.
  */
-export const CHECKPOINT_VERSIONS = ['1.0', '1.1', '1.2', '1.3'] as const;
+export const CHECKPOINT_VERSIONS = ['1.0', '1.1', '1.2', '1.3', '1.4'] as const;
 
 export const STATE_FILE = 'state.safetensors';
 export const METADATA_FILE = 'metadata.json';
@@ -85,7 +85,11 @@ export function describeState(
   state: Pick<TrainState, 'step' | 'layout' | 'changing' | 'slotLayouts'>,
   experiment: string,
   savedAt: Date,
-  { isGood = true, best }: Pick<CheckpointMetadata, 'isGood' | 'best'>,
+  {
+    isGood = true,
+    best,
+    hasChunks = false,
+  }: Pick<CheckpointMetadata, 'isGood' | 'best'> & { readonly hasChunks?: boolean },
 ): CheckpointDescription {
   const changing = new Set(state.changing.entries.map(({ name }) => name));
   const slots = Object.keys(state.slotLayouts);
@@ -105,7 +109,15 @@ export function describeState(
     state.layout.entries.some(({ storage }) => storage !== undefined) ||
     Object.values(state.slotLayouts).some(({ dtype }) => !['float32', 'int8'].includes(dtype));
   return {
-    version: isNarrow ? '1.3' : hasOwnSlots ? '1.2' : changing.size < variables.length ? '1.1' : '1.0',
+    version: hasChunks
+      ? '1.4'
+      : isNarrow
+        ? '1.3'
+        : hasOwnSlots
+          ? '1.2'
+          : changing.size < variables.length
+            ? '1.1'
+            : '1.0',
     experiment,
     step: state.step,
     savedAt: savedAt.toISOString(),
@@ -127,6 +139,10 @@ export function encodeMetadata(metadata: CheckpointMetadata): string {
   return `${JSON.stringify({ ...metadata, sha256: digestOfJson(metadata) }, null, 2)}\n`;
 }
 
+/** The problem of a file with a chunk that has not its digest. */
+export const damagedChunk = (byteLength: number, index: number): string =>
+  `damaged in the ${byteLength} bytes from ${index * byteLength} on`;
+
 /** @throws CheckpointError of kind `broken` where a file is not the one in metadata.json. */
 export function checkDigest(path: string, expected: FileDigest | undefined, found: FileDigest): void {
   if (expected === undefined) {
@@ -138,6 +154,10 @@ export function checkDigest(path: string, expected: FileDigest | undefined, foun
     throw new CheckpointError('broken', path, `${what}: ${sizes}`);
   }
   if (found.sha256 !== expected.sha256) {
+    const { chunks } = expected;
+    const damaged = chunks?.sha256.findIndex((sha256, i) => sha256 !== found.chunks?.sha256[i]) ?? -1;
+    if (chunks !== undefined && damaged >= 0)
+      throw new CheckpointError('broken', path, damagedChunk(chunks.byteLength, damaged));
     const digests = `expected sha256 ${expected.sha256}, found ${found.sha256}`;
     throw new CheckpointError('broken', path, `damaged: ${digests}`);
   }

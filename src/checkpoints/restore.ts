@@ -21,6 +21,30 @@ export interface ReadOptions extends WantedParts {
   readonly map?: MapFile | undefined;
 }
 
+/** Reads the state file of a checkpoint that fits, with other processes; each has checked what it has read. */
+export type ReadTogether = (directory: string) => Promise<void>;
+
+/**
+ * As `readCheckpoint`, for a state that several processes hold in parts.
+ *
+ * @param read the tensors, into the parts.
+ * @throws CheckpointError, and as `read`
+ */
+export async function readTogether(
+  directory: string,
+  state: TrainState,
+  options: ReadOptions,
+  read: ReadTogether,
+): Promise<CheckpointContents> {
+  const metadata = readMetadata(directory);
+  const plan = planRestore(directory, metadata, state, options);
+  const beside = readBeside(directory, metadata);
+  openWholeState(directory, metadata, true).close();
+  await read(directory);
+  state.step = metadata.step;
+  return { metadata, ...beside, mapped: {}, ...plan };
+}
+
 /**
  * Fills `state` from the checkpoint in `directory`: step, parameters and slots, bit for bit. Slots of variables that have
  * none in the state are skipped.

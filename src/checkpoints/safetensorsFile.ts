@@ -16,6 +16,7 @@ import {
   type SafetensorsLayout,
   type TensorPlace,
 } from './safetensors.js';
+import { digestOfChunks } from './stateChunks.js';
 import { type Elements, StoredElements, type TensorBytes } from './storedElements.js';
 import type { TensorFile } from './tensorFile.js';
 import { areSameBytes, CHUNK_BYTES, readWhole } from './wholeReads.js';
@@ -183,16 +184,29 @@ export class SafetensorsFile implements TensorFile {
     );
   }
 
-  /** Reads the file from its first byte to its last, through one small buffer. */
-  digest(): FileDigest {
-    const hash: Hash = createHash('sha256');
+  /** Bytes before those of tensors. */
+  get dataStart(): number {
+    return this.#dataStart;
+  }
+
+  /** Reads the file from its first byte to its last, through one small buffer. @param chunk length of chunks with digests */
+  digest(chunk?: number): FileDigest {
     const buffer = new Uint8Array(CHUNK_BYTES);
+    const chunks: string[] = [];
     let byteLength = 0;
     for (;;) {
-      const count = readFully(this.#file, buffer, byteLength);
-      if (count === 0) return { byteLength, sha256: hash.digest('hex') };
-      hash.update(buffer.subarray(0, count));
-      byteLength += count;
+      const hash: Hash = createHash('sha256');
+      const end = byteLength + (chunk ?? Number.POSITIVE_INFINITY);
+      const begin = byteLength;
+      while (byteLength < end) {
+        const count = readFully(this.#file, buffer.subarray(0, end - byteLength), byteLength);
+        if (count === 0) break;
+        hash.update(buffer.subarray(0, count));
+        byteLength += count;
+      }
+      if (chunk === undefined) return { byteLength, sha256: hash.digest('hex') };
+      if (byteLength > begin) chunks.push(hash.digest('hex'));
+      if (byteLength < end) return digestOfChunks(byteLength, { byteLength: chunk, sha256: chunks });
     }
   }
 

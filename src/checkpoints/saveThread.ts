@@ -5,6 +5,7 @@ import type { Worker } from 'node:worker_threads';
 import { explain } from '../files/index.js';
 import { startWorker } from '../workers/index.js';
 import { CheckpointError, ioError } from './checkpointErrors.js';
+import type { FilePart } from './filePart.js';
 import type { Failure, WriteReply } from './saveWorker.js';
 import type { WriteRequest } from './writeCheckpoint.js';
 
@@ -16,6 +17,9 @@ interface Written {
   readonly seconds: number;
   readonly bytes: number;
 }
+
+/** A checkpoint, or a part of one. */
+type SaveRequest = WriteRequest | FilePart;
 
 /** Receivers of a save's outcome. */
 export interface SaveListener {
@@ -42,10 +46,21 @@ export class SaveThread {
     return this.#hasFailed;
   }
 
-  /** Starts a save, after `finished()`. @param prepare makes the request; it may fail already. */
-  write(path: string, prepare: () => WriteRequest, listener: SaveListener): void {
+  /**
+   * Starts a save, after `finished()`.
+   *
+   * @param prepare makes the request; it may fail already.
+   * @returns once it has been made.
+   */
+  async write(
+    path: string,
+    prepare: () => SaveRequest | Promise<SaveRequest>,
+    listener: SaveListener,
+  ): Promise<void> {
     this.#isWriting = true;
-    this.#writing = this.#write(prepare, listener)
+    // Now, so that the state may change behind a request that is made at once.
+    const prepared = (async () => prepare())();
+    this.#writing = this.#write(prepared, listener)
       .catch((cause) => {
         const error = new CheckpointError('io', path, `cannot be written: ${explain(cause)}`, { cause });
         this.#hasFailed = true;
@@ -57,6 +72,7 @@ export class SaveThread {
       });
     // The error goes to the next one who waits; until then it is not unhandled.
     this.#writing.catch(() => {});
+    await prepared.catch(() => {});
   }
 
   /** Settles as the save in progress does. Each failure is reported once. */
@@ -79,19 +95,19 @@ export class SaveThread {
     }
   }
 
-  async #write(prepare: () => WriteRequest, { written, kept }: SaveListener): Promise<void> {
-    const request = prepare();
+  async #write(prepared: Promise<SaveRequest>, { written, kept }: SaveListener): Promise<void> {
+    const request = await prepared;
     const began = performance.now();
     const reply = await this.#exchange(request);
     if (reply.failure !== undefined) throw systemError(reply.failure);
-    const bytes = request.prefix.byteLength + request.data.byteLength;
+    const bytes = bytesOf('description' in request ? request.state : request);
     this.#hasFailed = false;
     written({ seconds: (performance.now() - began) / 1000, bytes });
     for (const { name, ...failure } of reply.kept)
       kept(ioError(join(request.directory, name), 'cannot be removed', systemError(failure)));
   }
 
-  #exchange(request: WriteRequest): Promise<WriteReply> {
+  #exchange(request: SaveRequest): Promise<WriteReply> {
     const worker = (this.#worker ??= startWorker(MODULE, { name: 'checkpoints' }));
     return new Promise((resolve, reject) => {
       const settle = () => {
@@ -115,6 +131,10 @@ export class SaveThread {
     });
   }
 }
+
+/** Bytes of a state's file, or of all its parts. */
+const bytesOf = (state: WriteRequest['state']): number =>
+  'prefix' in state ? state.prefix.byteLength + state.data.byteLength : state.fileLength;
 
 function systemError({ message, code, errno }: Failure): Error {
   return Object.assign(new Error(message), { code, errno });

@@ -2,6 +2,7 @@
 
 import { parentPort } from 'node:worker_threads';
 import { writeFileDurably } from './durableFile.js';
+import { type FilePart, writePart, writeParts } from './filePart.js';
 import { deleteOld, type WriteRequest, writeCheckpoint } from './writeCheckpoint.js';
 
 /** A system error, as it crosses to another thread. */
@@ -23,13 +24,25 @@ function failureOf(error: unknown): Failure {
   return { message, code, errno };
 }
 
-parentPort!.on('message', async (request: WriteRequest) => {
+/** Writes a checkpoint, or a part of one of which another process is the first. @returns old ones that could not be deleted */
+async function write(request: WriteRequest | FilePart): Promise<WriteReply['kept']> {
+  if (!('description' in request)) {
+    writePart(request);
+    return [];
+  }
+  const { state } = request;
+  const writeState = (path: string) =>
+    'prefix' in state
+      ? writeFileDurably(path, [state.prefix, new Uint8Array(state.data)])
+      : writeParts(state);
+  await writeCheckpoint({ ...request, writeState });
+  return deleteOld(request).map(({ name, error }) => ({ name, ...failureOf(error) }));
+}
+
+parentPort!.on('message', async (request: WriteRequest | FilePart) => {
   let reply: WriteReply;
   try {
-    const state = [request.prefix, new Uint8Array(request.data)];
-    await writeCheckpoint({ ...request, writeState: (path) => writeFileDurably(path, state) });
-    const kept = deleteOld(request).map(({ name, error }) => ({ name, ...failureOf(error) }));
-    reply = { failure: undefined, kept };
+    reply = { failure: undefined, kept: await write(request) };
   } catch (error) {
     reply = { failure: failureOf(error), kept: [] };
   }

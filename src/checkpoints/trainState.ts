@@ -133,6 +133,22 @@ export function* stateTensors({ params, slots, slotLayouts, layout }: TrainState
     for (const entry of entries) yield tensor(slot, slots[slot]!, dtype, entry);
 }
 
+/** Tensors of a state's file, by the state's layouts. */
+export function stateFileLayout({
+  layout,
+  slotLayouts,
+}: Pick<TrainState, 'layout' | 'slotLayouts'>): SafetensorsLayout {
+  const step: TensorSpec = { name: STEP_TENSOR, dtype: 'I64', shape: [] };
+  const params = layout.entries.map(({ name, shape, storage }) => ({
+    name: tensorName(null, name),
+    ...fileSpec({ dtype: storage ?? 'float32', shape }),
+  }));
+  const slots = Object.entries(slotLayouts).flatMap(([slot, { dtype, entries }]) =>
+    entries.map(({ name, shape }) => ({ name: tensorName(slot, name), ...fileSpec({ dtype, shape }) })),
+  );
+  return placeTensors([step, ...params, ...slots], { format: STATE_FORMAT });
+}
+
 /**
  * A copy of a state in the format of its file, so that training continues while a worker writes. It is allocated once, in
  * shared memory, and used again for every save.
@@ -147,8 +163,7 @@ export class StateSnapshot {
 
   /** @param state gives names and shapes; nothing is copied yet */
   constructor(state: TrainState) {
-    const step: TensorSpec = { name: STEP_TENSOR, dtype: 'I64', shape: [] };
-    this.layout = placeTensors([step, ...stateTensors(state)], { format: STATE_FORMAT });
+    this.layout = stateFileLayout(state);
     this.prefix = encodePrefix(this.layout);
     this.data = new SharedArrayBuffer(this.layout.byteLength);
     this.#places = new Map(this.layout.tensors.map((place) => [place.name, place]));

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { isThere, makeDirectory, removeQuietly, syncDirectory } from '../files/index.js';
 import { checkpointName, stepOfName, temporaryName } from './directory.js';
 import { type FileDigest, writeFileDurably } from './durableFile.js';
+import type { FilePart } from './filePart.js';
 import { unlessLeased } from './leases.js';
 import { type CheckpointDescription, encodeMetadata, METADATA_FILE, STATE_FILE } from './metadata.js';
 
@@ -18,14 +19,16 @@ interface CheckpointFiles {
   readonly texts: Readonly<Record<string, string>>;
   /** A broken checkpoint of the same step, and the name that it is moved to. */
   readonly broken: { readonly name: string; readonly aside: string } | null;
+  /** The unfinished checkpoint, where it has been begun. */
+  readonly unfinished?: string;
 }
+
+/** A state's file: its header and its data section, or the part of it that the first of several processes writes. */
+type StateContent = { readonly prefix: Uint8Array; readonly data: SharedArrayBuffer } | FilePart;
 
 /** A save, in a form that crosses to a worker thread without copying the weights. */
 export interface WriteRequest extends Omit<CheckpointFiles, 'writeState'> {
-  /** The state file's header. */
-  readonly prefix: Uint8Array;
-  /** Its data section. */
-  readonly data: SharedArrayBuffer;
+  readonly state: StateContent;
   /** Names of checkpoints to delete once this one is safe. */
   readonly toDelete: readonly string[];
   /** Directory that they are moved to instead; null: they are deleted. */
@@ -37,12 +40,11 @@ export interface WriteRequest extends Omit<CheckpointFiles, 'writeState'> {
  * listed checkpoints stay as they were.
  */
 export async function writeCheckpoint(files: CheckpointFiles): Promise<void> {
-  const { directory, description, broken } = files;
-  const temporary = join(directory, temporaryName(description.step));
+  const { directory, description, broken, unfinished } = files;
+  const temporary = unfinished ?? join(directory, temporaryName(description.step));
   const final = join(directory, checkpointName(description.step));
   try {
-    makeDirectory(directory);
-    mkdirSync(temporary);
+    if (unfinished === undefined) beginCheckpoint(directory, temporary);
     await writeFiles(temporary, files);
     syncDirectory(temporary);
     if (broken === null) renameSync(temporary, final);
@@ -52,6 +54,12 @@ export async function writeCheckpoint(files: CheckpointFiles): Promise<void> {
     removeQuietly(temporary);
     throw error;
   }
+}
+
+/** Creates the directory of an unfinished checkpoint. */
+export function beginCheckpoint(directory: string, temporary: string): void {
+  makeDirectory(directory);
+  mkdirSync(temporary);
 }
 
 async function writeFiles(temporary: string, { writeState, texts, description }: CheckpointFiles) {

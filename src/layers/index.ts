@@ -103,6 +103,7 @@ export { splitActivations } from './core/splitDims.js';
 export { TAP_STATISTICS, type TapOutputs, Taps } from './core/taps.js';
 export {
   decodeStateSpecs,
+  drawVariables,
   fillVariables,
   initialValues,
   initVariables,

@@ -2,7 +2,7 @@
 import type { FlatArray, FlatEntry, FlatLayout, Following, Tree } from '../compiler/index.js';
 import { mapValues } from './mapValues.js';
 import { changingPart, groupParts, type VariableGroup } from './optimizers/variableGroup.js';
-import { entryNorms, globalNorm, sumOfSquares } from './transforms/norms.js';
+import { sumOfSquares } from './transforms/norms.js';
 import { OutlierBound } from './transforms/outlierBound.js';
 import {
   groupsOf,
@@ -24,9 +24,10 @@ export interface UpdaterBuffers {
   readonly slots: Readonly<Record<string, FlatArray>>;
   /** Gradients that are rows and indices, by the path of their table, coalesced; `grads` does not have these. */
   readonly rowGrads?: Readonly<Record<string, RowBuffers>>;
-  /** The whole variables, of which the host's norms are, where the other buffers hold parts. */
-  readonly whole?: { readonly layout: FlatLayout } & Readonly<Record<'params' | 'grads', Float32Array>>;
 }
+
+/** Sums of squares by the path of a variable: of its elements, and of those of its gradient. */
+export type SquaresByPath = ReadonlyMap<string, Readonly<Record<'params' | 'grads', number>>>;
 
 /** A gradient that is rows and indices. */
 export type RowBuffers = Readonly<{
@@ -78,9 +79,7 @@ export class FlatUpdater {
     runs: number,
   ) {
     checkBuffers(rules, layout, buffers);
-    this.entries = (buffers.whole?.layout ?? layout).entries.filter(
-      ({ group }) => groupParts(group) !== undefined,
-    );
+    this.entries = layout.entries.filter(({ group }) => groupParts(group) !== undefined);
     this.groups = groupsOf(rules, layout);
     this.learningRates = new Map([...rules.optimizers.keys()].map((name) => [name, []]));
     const perRun = () => new Float32Array(runs);
@@ -144,28 +143,46 @@ export class FlatUpdater {
     };
   }
 
-  /** Norm of each variable's gradient at the last step, before clipping, by path. */
-  gradNorms(): Record<string, number> {
+  /**
+   * Norm of each variable's gradient at the last step, before clipping, by path.
+   *
+   * @param squares of whole variables, where the buffers hold parts.
+   */
+  gradNorms(squares?: SquaresByPath): Record<string, number> {
     const { rowGrads = {} } = this.buffers;
-    const { grads } = this.normed;
-    const ofRows = mapValues(rowGrads, ({ rows }) => Math.sqrt(sumOfSquares(rows, 0, rows.length)));
-    const dense = this.entries.filter(({ name }) => rowGrads[name] === undefined);
-    const norms = { ...entryNorms(dense, grads), ...ofRows };
-    return Object.fromEntries(this.entries.map(({ name }) => [name, norms[name]!]));
+    return this.normsOf('grads', squares, ({ name }) => {
+      const rows = rowGrads[name]?.rows;
+      return rows && sumOfSquares(rows, 0, rows.length);
+    });
   }
 
-  /** Norm of each variable that is updated, by path. */
-  varNorms(): Record<string, number> {
-    return entryNorms(this.entries, this.normed.params);
+  /** Norm of each variable that is updated, by path. @param squares as of `gradNorms` */
+  varNorms(squares?: SquaresByPath): Record<string, number> {
+    return this.normsOf('params', squares);
   }
 
-  /** Norm of all variables that are updated, together. */
-  varNorm(): number {
-    return globalNorm(this.entries, this.normed.params);
+  /** Norm of all variables that are updated, together. @param squares as of `gradNorms` */
+  varNorm(squares?: SquaresByPath): number {
+    let sum = 0;
+    for (const entry of this.entries) sum += this.squaresOf('params', entry, squares);
+    return Math.sqrt(sum);
   }
 
-  private get normed(): Readonly<Record<'params' | 'grads', Float32Array>> {
-    return this.buffers.whole ?? this.buffers;
+  private normsOf(
+    kind: 'params' | 'grads',
+    squares: SquaresByPath | undefined,
+    own: (entry: FlatEntry) => number | undefined = () => undefined,
+  ): Record<string, number> {
+    return Object.fromEntries(
+      this.entries.map((entry) => [
+        entry.name,
+        Math.sqrt(own(entry) ?? this.squaresOf(kind, entry, squares)),
+      ]),
+    );
+  }
+
+  private squaresOf(kind: 'params' | 'grads', { name, offset, size }: FlatEntry, squares?: SquaresByPath) {
+    return squares?.get(name)?.[kind] ?? sumOfSquares(this.buffers[kind], offset, size);
   }
 }
 

@@ -4,6 +4,7 @@ import {
   type Checkpointer,
   checkpointName,
   type SaveOptions,
+  type StateWriters,
   type TrainState,
 } from '../checkpoints/index.js';
 import { type JobOptions, slowUnit } from '../runs/index.js';
@@ -17,6 +18,8 @@ export interface CheckpointParts {
   readonly numTrainSteps: number;
   readonly checkpointer: Checkpointer;
   readonly state: TrainState;
+  /** Ranks that hold the state in parts. */
+  readonly writers?: StateWriters | undefined;
   /** Whether the state is of a checkpoint of this run; the newest may have been skipped as broken. */
   readonly isRestored: boolean;
   /** Whether the state is that of a completed step. */
@@ -88,11 +91,11 @@ export class CheckpointProgram implements Program {
   }
 
   async #save(): Promise<void> {
-    const { options, checkpointer, state, saved, announce } = this.parts;
+    const { options, checkpointer, state, writers, saved, announce } = this.parts;
     const { step } = state;
     // A restart may go on from this step.
     options.time?.sign(step);
-    if (!(await slowUnit(options, 'save', () => checkpointer.save(state, saved())))) return;
+    if (!(await slowUnit(options, 'save', () => checkpointer.save(state, { ...saved(), writers })))) return;
     const path = join(checkpointer.directory, checkpointName(step));
     this.#saving = checkpointer.waitUntilFinished().then(() => announce({ step, path }));
     // The error goes to the one who waits for the last checkpoint.

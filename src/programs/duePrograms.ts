@@ -157,7 +157,9 @@ export class DuePrograms {
     const call = program[hook].bind(program) as (...all: readonly unknown[]) => Promise<never>;
     return timed(this.options, program.name === CHECKPOINTS ? 'save_stall' : 'evaluation', async () => {
       try {
-        await run.parts.state.memory?.toHost();
+        const { memory, split } = run.parts.state;
+        // Ranks save their parts by themselves.
+        if (split === undefined || program.name !== CHECKPOINTS) await memory?.toHost();
         return await phase(this.options, program.phase ?? program.name, () =>
           call(run.viewOf(program.name), ...args),
         );

@@ -14,6 +14,7 @@ import type { NewestMetrics } from './newestMetrics.js';
 import { TRAIN } from './programDataset.js';
 import type { Reporter } from './reporter.js';
 import type { StepTaps } from './stepTaps.js';
+import type { SquaresOfVariable } from './taskState.js';
 import type { TrainMeter } from './trainMeter.js';
 import type { TrainProgram, TrainReport } from './trainProgram.js';
 
@@ -69,7 +70,9 @@ export class MeteredTraining implements Program {
       if (this.#hp.lossSpikeSigma > 0 && (isInvalid || meter.spike !== undefined))
         reporter.lossSpike(step, report, meter.spike, await program.rowNames(i));
       if (this.#gathers(step)) this.#media.add(program.media);
-      if (this.#isSummarised(step) || this.#hasHistograms(step)) await program.state.memory?.toHost();
+      const { memory, split } = program.state;
+      const readsState = this.#hasHistograms(step) || (split === undefined && this.#isSummarised(step));
+      if (readsState) await memory?.toHost();
       if (this.#isSummarised(step))
         await timed(options, 'summaries', () =>
           phase(options, 'summaries', () => this.#summarise(run, report)),
@@ -157,7 +160,7 @@ export class MeteredTraining implements Program {
   }
 
   /** Writes the summary since the previous one. @param report of the last step */
-  async #summarise({ params }: ProgramRun, report: TrainReport): Promise<void> {
+  async #summarise(run: ProgramRun, report: TrainReport): Promise<void> {
     const { program, meter, reporter, newest, options, checkpointer } = this.parts;
     const { state, buffers, updater } = program;
     const { learner, variableNormSummary } = this.#hp;
@@ -178,14 +181,19 @@ export class MeteredTraining implements Program {
     };
     const epsilon = learner.hp.stochasticGradient?.epsilonAt(state.step, program.globalBatchSize);
     if (epsilon !== undefined) scalars['dp_metrics/epsilon'] = epsilon;
-    if (learner.hp.varNormSummary) scalars['learning/var_norm'] = updater.varNorm();
-    if (learner.hp.gradNormIndividualVars)
-      for (const [path, norm] of Object.entries(updater.gradNorms()))
+    const { varNormSummary, gradNormIndividualVars, varNormIndividualVars } = learner.hp;
+    const hasNorms = varNormSummary || gradNormIndividualVars || varNormIndividualVars || variableNormSummary;
+    const squares = hasNorms ? await state.split?.squares() : undefined;
+    if (varNormSummary) scalars['learning/var_norm'] = updater.varNorm(squares);
+    if (gradNormIndividualVars)
+      for (const [path, norm] of Object.entries(updater.gradNorms(squares)))
         scalars[`per_var_grad_norm/${path}`] = norm;
-    if (learner.hp.varNormIndividualVars)
-      for (const [path, norm] of Object.entries(updater.varNorms())) scalars[`per_var_norm/${path}`] = norm;
+    if (varNormIndividualVars)
+      for (const [path, norm] of Object.entries(updater.varNorms(squares)))
+        scalars[`per_var_norm/${path}`] = norm;
     if (variableNormSummary)
-      for (const [path, values] of Object.entries(params)) scalars[`vars/${path}`] = rootMeanSquare(values);
+      for (const [path, meanSquare] of meanSquares(run, squares))
+        scalars[`vars/${path}`] = Math.sqrt(meanSquare);
     reporter.trainSummary(state.step, scalars, meter, this.#media.take());
     meter.resume();
   }
@@ -208,6 +216,14 @@ function goodputScalars({ time }: JobOptions): Record<string, number> {
   return Object.fromEntries(uses.map(([use, seconds]) => [`goodput/${use}_sec`, seconds]));
 }
 
-function rootMeanSquare(values: Float32Array): number {
-  return Math.sqrt(sumOfSquares(values, 0, values.length) / Math.max(1, values.length));
-}
+/** The mean square of each variable, by path. @param squares where ranks hold the variables in parts */
+const meanSquares = (
+  run: Pick<ProgramRun, 'params'>,
+  squares: ReadonlyMap<string, SquaresOfVariable> | undefined,
+): (readonly [path: string, meanSquare: number])[] =>
+  squares === undefined
+    ? Object.entries(run.params).map(([path, values]) => [
+        path,
+        sumOfSquares(values, 0, values.length) / Math.max(1, values.length),
+      ])
+    : [...squares].map(([path, { size, params }]) => [path, params / Math.max(1, size)]);

@@ -8,6 +8,7 @@ import {
   MatchingRestore,
   type RestorePlan,
   readCheckpoint,
+  readTogether,
 } from '../checkpoints/index.js';
 import { takeMemory } from '../compiler/index.js';
 import { explain, isThere, readJsonFile } from '../files/index.js';
@@ -89,7 +90,9 @@ export async function restoreStart(
     );
   }
   if (newest !== undefined && isOfOtherRun(checkpoint)) checkOrigin(options, checkpoint, newest);
-  await takeMemory([state.params, ...largeSlots(state), ...state.denseGrads], options);
+  const { split } = state;
+  if (split === undefined || options.restoreChanged !== undefined)
+    await takeMemory([state.params, ...largeSlots(state), ...state.denseGrads], options);
   const matching = openMatching(options, checkpointer, state);
   if (matching !== undefined) {
     const { path, metadata } = matching;
@@ -104,17 +107,20 @@ export async function restoreStart(
   }
   const restored =
     isOfOtherRun(checkpoint) && newest === undefined
-      ? fromOtherRun(checkpoint, state)
+      ? await fromOtherRun(checkpoint, state)
       : await checkpointer.restore(state, {
           step: isOfOwnRun(checkpoint) ? checkpoint : undefined,
           allowPrevious: options.restorePreviousCheckpoint,
           optionalSlots: OPTIONAL_SLOTS,
+          together: split && ((directory) => split.read(directory)),
         });
   const { inputState, path, slotsAdded } = restored;
   const changes = setPosition(dataset, inputState);
   const differences = { changes, ...slotDifferences(restored) };
-  refillSlots(state, state.views, new Set(differences.unfrozen));
-  fillSlots(state, slotsAdded);
+  if (split === undefined) {
+    refillSlots(state, state.views, new Set(differences.unfrozen));
+    fillSlots(state, slotsAdded);
+  } else split.source = { from: 'checkpoint', unfrozen: differences.unfrozen, slotsAdded };
   const progress = readProgress(restored.progress, path);
   return {
     ...{ path, jobLogDir: newest === undefined ? runOf(path) : jobLogDir },
@@ -197,9 +203,15 @@ export function differencesTold({
   ];
 }
 
-function fromOtherRun(checkpoint: string, state: TrainMemory) {
+async function fromOtherRun(checkpoint: string, state: TrainMemory) {
   const path = locateCheckpoint(checkpoint);
-  return { ...readCheckpoint(path, state, { optionalSlots: OPTIONAL_SLOTS }), path };
+  const { split } = state;
+  const wanted = { optionalSlots: OPTIONAL_SLOTS };
+  const contents =
+    split === undefined
+      ? readCheckpoint(path, state, wanted)
+      : await readTogether(path, state, wanted, (directory) => split.read(directory));
+  return { ...contents, path };
 }
 
 /** Before a new run opens its data: the data of another run, if its checkpoint is to be started from. */

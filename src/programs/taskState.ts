@@ -18,6 +18,7 @@ import { changingPart, EMA, fillSlots, type SlotLayout, slotBytes } from '../lea
 import { type EngineOptions, JobError } from '../runs/index.js';
 import { formatCount } from '../system/text/index.js';
 import type { Shard, SingleTask } from '../tasks/index.js';
+import type { SharedCheckpoints } from './ranks/sharedCheckpoints.js';
 
 /** Parameters in flat buffers, shared by all programs, which therefore see updates. */
 export interface FlatParams {
@@ -33,6 +34,8 @@ export type FlatTrainState = TrainState &
     readonly slotLayouts: Readonly<Record<string, SlotLayout>>;
     /** Where engines may hold the buffers between steps; absent where they are read and written by each step. */
     readonly memory?: TensorMemory;
+    /** Where ranks hold parts of the variables: those of this one. The whole is on rank 0 alone, as of when it was asked for last. */
+    readonly split?: StateInParts;
   };
 
 /** A state to evaluate and decode with: its views may be of a mapped file, and not of one buffer. */
@@ -43,8 +46,6 @@ export type TrainMemory = FlatTrainState & {
   readonly grads: Float32Array;
   /** `grads` but for those that may be rows and indices, which steps then never touch here. */
   readonly denseGrads: readonly Float32Array[];
-  /** Where ranks hold parts of the variables: those of this one, in the place of which the others' state is whole on rank 0. */
-  readonly split?: StateInParts;
 };
 
 /** The part of a training state that a rank holds. */
@@ -55,11 +56,39 @@ export interface StateInParts {
   readonly shards: readonly Shard[];
   /** Changes the parts: the whole is no longer theirs, and theirs are those of no step meanwhile. */
   change(update: () => Promise<void>): Promise<void>;
-  /** Gives each rank its part of rank 0's state. All ranks call it. */
-  scatter(): Promise<void>;
-  /** Makes rank 0's state that of the parts. All ranks call it. */
-  gather(): Promise<void>;
+  /** Where training begins: on rank 0 as it decides, which it tells the others. */
+  source: StateSource;
+  readonly checkpoints: SharedCheckpoints;
+  /** On rank 0: has all ranks read their chunks of a checkpoint. @throws CheckpointError */
+  read(directory: string): Promise<void>;
+  /** Gives each rank its part of the state that training begins from. All ranks call it. */
+  fill(options: EngineOptions): Promise<void>;
+  /** On rank 0: sums of squares of each variable by path, over its parts. */
+  squares(): Promise<ReadonlyMap<string, SquaresOfVariable>>;
+  /** On another rank: what rank 0 asks for. */
+  take(turn: 'gather' | 'save' | 'norms'): Promise<void>;
 }
+
+/** Sums of squares of a variable's elements, and of its gradient's. */
+export interface SquaresOfVariable {
+  readonly size: number;
+  readonly params: number;
+  readonly grads: number;
+}
+
+/** Source of the parts that training begins with. */
+export type StateSource =
+  /** The state of rank 0. */
+  | { readonly from: 'whole' }
+  /** Initial values, which each rank draws. */
+  | { readonly from: 'seed' }
+  /** The checkpoint that all have read. */
+  | {
+      readonly from: 'checkpoint';
+      /** Variables whose slots are those of a first step, and slots of all variables that are. */
+      readonly unfrozen: readonly string[];
+      readonly slotsAdded: readonly string[];
+    };
 
 /** All variables by path, as tensors. */
 export function hostParams({ layout, views }: FlatParams): Record<string, HostTensor> {

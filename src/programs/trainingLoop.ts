@@ -15,7 +15,7 @@ import { shareState } from './ranks/followRanks.js';
 import type { Reporter } from './reporter.js';
 import { Run } from './run.js';
 import { StepTaps } from './stepTaps.js';
-import { beginToInitialize } from './taskState.js';
+import { beginToInitialize, type TrainMemory } from './taskState.js';
 import type { TrainingStart } from './trainingStart.js';
 import { TrainMeter } from './trainMeter.js';
 import { TrainProgram } from './trainProgram.js';
@@ -51,16 +51,19 @@ export async function compileTraining(
   strays: StrayFailures,
 ): Promise<TrainProgram> {
   const { matching } = restored ?? {};
-  const begins = restored === undefined || matching !== undefined;
+  const begins = (restored === undefined || matching !== undefined) && drawsWhole(state);
   const beginning = begins ? await beginToInitialize(options, task, state, matching ?? given) : undefined;
   const { ranks } = options;
   const create = () => TrainProgram.create(options, task, state, input, (reading) => strays.during(reading));
   const creating = timed(options, 'compile', () => (ranks ? agree(ranks, create) : create()));
   const [program] = await Promise.all([creating, beginning?.done]);
   matching?.close();
-  if (ranks) await shareState(ranks, state);
+  if (ranks) await shareState(options, ranks, state);
   return program;
 }
+
+/** Whether initial values are those of the whole state. */
+const drawsWhole = ({ split }: TrainMemory): boolean => split === undefined || split.source.from === 'whole';
 
 /** Makes the loop, with meters and metrics as the restored run left them. @throws JobError for taps that name nothing */
 export async function makeLoop(parts: TrainingParts): Promise<TrainingLoop> {
@@ -79,7 +82,7 @@ export async function makeLoop(parts: TrainingParts): Promise<TrainingLoop> {
   run.best = restored?.best;
   const best = list.find((each) => each instanceof BestCheckpoints);
   const checkpoints = new CheckpointProgram({
-    ...{ options, checkpointer, state },
+    ...{ options, checkpointer, state, writers: state.split?.checkpoints },
     numTrainSteps,
     isRestored: restored?.jobLogDir === options.jobLogDir,
     isWhole: () => program.isWhole,

@@ -59,5 +59,6 @@ export async function openStart(
   const state = split === undefined ? whole : { ...whole, split };
   const restored = await timed(options, 'restore', () => restoreStart(options, checkpointer, state, dataset));
   const given = restored === undefined ? InitFromCheckpoint.open(task, state) : undefined;
+  if (split !== undefined && restored === undefined && given === undefined) split.source = { from: 'seed' };
   return { checkpointer, dataset, input, state, restored, given };
 }

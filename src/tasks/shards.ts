@@ -1,5 +1,5 @@
 /** @file Parts of variables that the ranks of a mesh hold: their places, and copies between a part and the whole. */
-import { type Group, memberOf, membersOf } from '../compiler/index.js';
+import { type Group, memberOf, membersOf, sizeOf } from '../compiler/index.js';
 
 /** The part of a variable that a rank holds. */
 export interface Shard {
@@ -42,21 +42,35 @@ export const isPart = ({ group }: Shard): boolean => membersOf(group) > 1;
 
 type Elements = ArrayLike<number> & { set(from: never, at?: number): void };
 
-/** Copies a rank's part of a variable out of the whole. */
-export function cut<T extends Elements>(whole: T, shard: Shard, part: T): void {
-  for (const { at, from, size } of runsOf(shard)) part.set(slice(whole, at, size), from);
+/**
+ * Copies a rank's part of a variable out of the whole.
+ *
+ * @param whole the variable's elements, or some that follow one another.
+ * @param first the number of the first of them in the variable.
+ */
+export function cut<T extends Elements>(whole: T, shard: Shard, part: T, first = 0): void {
+  for (const { at, from, size } of runsOf(shard, first, first + whole.length))
+    part.set(slice(whole, at - first, size), from);
 }
 
-/** Copies a rank's part of a variable into the whole. */
-export function paste<T extends Elements>(part: T, shard: Shard, whole: T): void {
-  for (const { at, from, size } of runsOf(shard)) whole.set(slice(part, from, size), at);
+/** Copies a rank's part of a variable into the whole, as `cut` out of it. */
+export function paste<T extends Elements>(part: T, shard: Shard, whole: T, first = 0): void {
+  for (const { at, from, size } of runsOf(shard, first, first + whole.length))
+    whole.set(slice(part, from, size), at - first);
 }
 
 const slice = (array: Elements, begin: number, size: number): never =>
   (array as unknown as Float32Array).subarray(begin, begin + size) as never;
 
-/** Elements that follow one another in the part, `from` its first, and in the whole, `at` its first. */
-function* runsOf({ whole, shape, begin }: Shard): Generator<{ at: number; from: number; size: number }> {
+/**
+ * Elements that follow one another in the part, `from` its first, and in the whole, `at` its first: those of the whole's elements
+ * from `first` up to `last`.
+ */
+function* runsOf(
+  { whole, shape, begin }: Shard,
+  first: number,
+  last: number,
+): Generator<{ at: number; from: number; size: number }> {
   let dim = shape.length;
   let size = 1;
   do {
@@ -64,14 +78,29 @@ function* runsOf({ whole, shape, begin }: Shard): Generator<{ at: number; from: 
     size *= shape[dim] ?? 1;
   } while (dim > 0 && shape[dim] === whole[dim]);
   if (size === 0) return;
-  const strides = whole.map((_, i) => whole.slice(i + 1).reduce((product, each) => product * each, 1));
-  const index = shape.slice(0, Math.max(0, dim)).map(() => 0);
-  const first = begin.reduce((sum, each, i) => sum + each * strides[i]!, 0);
-  for (let from = 0; ; from += size) {
-    yield { at: first + index.reduce((sum, each, i) => sum + each * strides[i]!, 0), from, size };
-    let i = index.length - 1;
-    while (i >= 0 && index[i] === shape[i]! - 1) index[i--] = 0;
-    if (i < 0) return;
-    index[i]!++;
+  const strides = whole.map((_, i) => sizeOf(whole.slice(i + 1)));
+  const origin = begin.reduce((sum, each, i) => sum + each * strides[i]!, 0);
+  const outer = shape.slice(0, Math.max(0, dim));
+  const count = sizeOf(outer);
+  const placeOf = (run: number): number => {
+    let [place, rest] = [origin, run];
+    for (let i = outer.length - 1; i >= 0; i--) {
+      place += (rest % outer[i]!) * strides[i]!;
+      rest = Math.floor(rest / outer[i]!);
+    }
+    return place;
+  };
+  // Runs rise in the whole: the first that ends behind `first`.
+  let [run, behind] = [0, count];
+  while (run < behind) {
+    const middle = (run + behind) >> 1;
+    if (placeOf(middle) + size > first) behind = middle;
+    else run = middle + 1;
+  }
+  for (; run < count; run++) {
+    const at = placeOf(run);
+    if (at >= last) return;
+    const [from, to] = [Math.max(at, first), Math.min(at + size, last)];
+    yield { at: from, from: run * size + from - at, size: to - from };
   }
 }

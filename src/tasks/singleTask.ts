@@ -14,7 +14,13 @@ import {
   type Report,
   sub,
 } from '../hparams/index.js';
-import { fillVariables, listVariables, type Variable, WeightCollection } from '../layers/index.js';
+import {
+  drawVariables,
+  fillVariables,
+  listVariables,
+  type Variable,
+  WeightCollection,
+} from '../layers/index.js';
 import { type LearnableVariable, NON_TRAINABLE, type SlotLayouts } from '../learners/index.js';
 import { BaseModel, LanguageModel } from '../models/index.js';
 import { Decode } from './decode.js';
@@ -169,6 +175,11 @@ export class SingleTask extends Configurable.with({
    */
   initialize(views: Readonly<Record<string, FlatArray>>, options?: FillOptions): Promise<void> {
     return fillVariables(this.#model, this.hp.train.hp.randomSeed, views, options);
+  }
+
+  /** The same values, one variable after the other, of each repetition by itself. @param take as of `drawVariables` */
+  draw(take: Parameters<typeof drawVariables>[2], options?: FillOptions): Promise<void> {
+    return drawVariables(this.#model, this.hp.train.hp.randomSeed, take, options);
   }
 
   /** The metric that is minimised, without an aggregator. @throws ConfigError where the model does not have it */

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   CheckpointError,
   Checkpointer,
@@ -28,6 +28,7 @@ import {
 } from '../../src/checkpoints/index.js';
 import { deleteOld, type WriteRequest } from '../../src/checkpoints/writeCheckpoint.js';
 import type { FlatArray } from '../../src/compiler/index.js';
+import { writersOf } from './severalWriters.js';
 import { slotsLike } from './slotsLike.js';
 
 let parent: string;
@@ -433,4 +434,56 @@ test('a duration that does not parse is refused before anything is created', () 
     'Unable to parse string duration `12 hours`.',
   );
   expect(existsSync(directory)).toBe(false);
+});
+
+describe('a state that several processes write', () => {
+  /** More than the chunks of one process. */
+  const large = { size: 4000, entries: [{ name: 'lm/w', shape: [40, 100], offset: 0, size: 4000 }] };
+  const largeState = (step: number): TrainState => {
+    const state = createTrainState(large, slotsLike(large, ['m']));
+    state.step = step;
+    for (const [i, buffer] of [state.params, state.slots.m!].entries())
+      for (let j = 0; j < buffer.length; j++) buffer[j] = i + j + step;
+    return state;
+  };
+  const fileAt = (step: number) =>
+    join(directory, `checkpoint_${String(step).padStart(8, '0')}`, 'state.safetensors');
+
+  test('is the file of one process, which restores it and tells damage', async () => {
+    const [state, restored] = [largeState(3), largeState(0)];
+    const checkpointer = open();
+    await checkpointer.save(state, { writers: writersOf(state, 3) });
+    await checkpointer.waitUntilFinished();
+    const together = readFileSync(fileAt(3));
+    const { metadata } = await checkpointer.restore(restored);
+    expect(metadata.version).toBe('1.4');
+    expect(restored).toEqual(state);
+    rmSync(join(directory, 'checkpoint_00000003'), { recursive: true });
+    await checkpointer.save(largeState(3));
+    await checkpointer.waitUntilFinished();
+    expect(Buffer.compare(readFileSync(fileAt(3)), together)).toBe(0);
+    rmSync(join(directory, 'checkpoint_00000003'), { recursive: true });
+    await checkpointer.save(state, { writers: writersOf(state, 3) });
+    await checkpointer.waitUntilFinished();
+    together[2 * 4096] = together[2 * 4096]! ^ 1;
+    writeFileSync(fileAt(3), together);
+    await expect(checkpointer.restore(restored)).rejects.toThrow(
+      `${fileAt(3)}: damaged in the 4096 bytes from 8192 on`,
+    );
+  });
+
+  test('is not there where a process could not write its part, and nothing is left of it', async () => {
+    const told: string[] = [];
+    const checkpointer = open({ notify: ({ message }) => told.push(message) });
+    const state = largeState(4);
+    const failing = writersOf(state, 3, (part) => (part.index === 2 ? { ...part, data: -1 as never } : part));
+    await checkpointer.save(state, { writers: failing });
+    await checkpointer.waitUntilFinished().catch(() => {});
+    expect(told).toHaveLength(1);
+    expect(told[0]).toMatch(/cannot be written: the part of rank 2: Invalid typed array length: -1/);
+    expect(readdirSync(directory)).toEqual([]);
+    await checkpointer.save(state, { writers: writersOf(state, 3) });
+    await checkpointer.waitUntilFinished();
+    expect(readdirSync(directory)).toEqual(['checkpoint_00000004']);
+  });
 });

@@ -416,7 +416,7 @@ test('a checkpoint of a future version says so', async () => {
   const { kind, message } = await failure();
   expect(kind).toBe('mismatch');
   expect(message).toBe(
-    `${path}: written by another version of Luthier: expected version 1.0, 1.1, 1.2 or 1.3, found 2.0`,
+    `${path}: written by another version of Luthier: expected version 1.0, 1.1, 1.2, 1.3 or 1.4, found 2.0`,
   );
 });
 

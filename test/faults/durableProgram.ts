@@ -12,6 +12,7 @@ import { setAside } from '../../src/programs/setAside.js';
 import { writeJobFile } from '../../src/runs/jobDirectory.js';
 import type { JobOptions } from '../../src/runs/options.js';
 import { settledVersion } from '../../src/system/index.js';
+import { writersOf } from '../checkpoints/severalWriters.js';
 import { stateAt, stateOf } from './savedState.js';
 
 async function save(
@@ -43,6 +44,12 @@ type Write = (folder: string) => unknown;
 const kinds: Readonly<Record<string, Write>> = {
   'a file of a job': (folder) => writeJobFile(join(folder, 'job', 'experiment.json'), '{}'),
   'a checkpoint': (folder) => save(join(folder, 'job', 'checkpoints'), [2]),
+  'a checkpoint that two processes write': async (folder) => {
+    const checkpointer = new Checkpointer({ directory: folder, experiment: 'faults' });
+    const state = stateAt(2);
+    await checkpointer.save(state, { inputState: {}, progress: {}, writers: writersOf(state, 2) });
+    await checkpointer.close();
+  },
   'a checkpoint in the place of a broken one': async (folder) => {
     await save(folder, [2, 4]);
     rmSync(join(folder, 'checkpoint_00000004', 'state.safetensors'));

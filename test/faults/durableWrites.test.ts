@@ -16,6 +16,7 @@ const filesOf = (...folders: readonly string[]): string[] =>
 const KINDS: Readonly<Record<string, readonly string[]>> = {
   'a file of a job': ['job/experiment.json'],
   'a checkpoint': filesOf('job/checkpoints/checkpoint_00000002'),
+  'a checkpoint that two processes write': filesOf('checkpoint_00000002'),
   'a checkpoint in the place of a broken one': [
     ...filesOf('checkpoint_00000002', 'checkpoint_00000004'),
     ...filesOf('broken_checkpoint_00000004').filter((name) => !name.endsWith('state.safetensors')),
@@ -91,6 +92,7 @@ const WRITES =
 const WRITERS: Readonly<Record<string, readonly string[]>> = {
   'durable, each of a kind above': [
     'checkpoints/durableFile.ts: rename write',
+    'checkpoints/filePart.ts: ftruncate rename write',
     'checkpoints/pipelinedFile.ts: write',
     'checkpoints/writeCheckpoint.ts: rename',
     'files/growingFile.ts: ftruncate writeFully',

@@ -68,7 +68,7 @@ export async function tinyTraining(
   const split = await SplitState.of({ ranks, mesh }, task, isFirst ? whole : undefined);
   const state = split === undefined ? whole : { ...whole, split };
   if (isFirst || mesh === undefined) await task.initialize(flatViews(state.layout, state.params));
-  await split?.scatter();
+  await split?.fill({});
   const options: JobOptions = {
     name: 'tiny',
     task: config,

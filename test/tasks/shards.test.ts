@@ -57,7 +57,15 @@ describe('a mesh of two slices by two by three', () => {
       expect(part.length).toBe(whole.length / parts);
       cut(whole, shard, part);
       for (const value of part) counts[value]!++;
+      // Windows of the whole that fit no run.
+      const [windowed, again] = [new Float32Array(part.length), new Float32Array(whole.length)];
+      for (let first = 0; first < whole.length; first += 5) {
+        cut(whole.subarray(first, first + 5), shard, windowed, first);
+        paste(part, shard, again.subarray(first, first + 5), first);
+      }
+      expect(windowed).toEqual(part);
       paste(part, shard, joined);
+      expect(again).toEqual(Float32Array.from(whole, (value) => (part.includes(value) ? value : 0)));
     }
     expect(joined).toEqual(whole);
     expect(new Set(counts.subarray(1))).toEqual(new Set([12 / parts]));

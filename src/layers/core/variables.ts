@@ -142,3 +142,25 @@ export function decodeStateSpecs(
   }
   return specs;
 }
+
+/**
+ * Draws the same values one after the other, so that few of them lie in memory at once.
+ *
+ * @param take gets a variable's values, or those of one repetition of it, as memory holds them; `first` is the number of the first
+ *   one in the variable.
+ */
+export async function drawVariables(
+  root: BaseLayer,
+  seed: number,
+  take: (path: string, values: FlatArray, first: number) => void,
+  options?: FillOptions,
+): Promise<void> {
+  for (const { variable, repetition, key, initial } of initialValues(root, seed)) {
+    const { path, shape, storage } = variable;
+    const size = sizeOf(shape);
+    let out = new Float32Array(size);
+    if (initial instanceof Float32Array) out = initial as Float32Array<ArrayBuffer>;
+    else await fillRandom([{ ...initial, key, out }], options);
+    take(path, storage === undefined ? out : narrow(out, storage), repetition * size);
+  }
+}

@@ -1,5 +1,4 @@
 /** @file Norms over flat float32 buffers, summed in double precision. */
-import type { FlatEntry } from '../../compiler/index.js';
 
 /**
  * The sum of squares of buffer[offset .. offset + size), in double precision.
@@ -31,18 +30,4 @@ export function sumOfSquares(buffer: Float32Array, offset: number, size: number)
   }
   for (i -= 7; i < size; i++) s0 += x[i]! * x[i]!;
   return s0 + s1 + (s2 + s3) + (s4 + s5 + (s6 + s7));
-}
-
-/** The norm of each entry, by name. */
-export function entryNorms(entries: readonly FlatEntry[], buffer: Float32Array): Record<string, number> {
-  return Object.fromEntries(
-    entries.map(({ name, offset, size }) => [name, Math.sqrt(sumOfSquares(buffer, offset, size))]),
-  );
-}
-
-/** The Euclidean norm of all entries together. */
-export function globalNorm(entries: readonly FlatEntry[], buffer: Float32Array): number {
-  let sum = 0;
-  for (const { offset, size } of entries) sum += sumOfSquares(buffer, offset, size);
-  return Math.sqrt(sum);
 }

@@ -1,5 +1,5 @@
 /** @file Agreement of ranks: on the same job, the next turn, and the end where one cannot go on. */
-import { gatherJson, type Ranks } from '../../collectives/index.js';
+import { broadcastBytes, gatherJson, type Ranks } from '../../collectives/index.js';
 import {
   describeConfigs,
   JobError,
@@ -72,8 +72,8 @@ export async function agree<T>(ranks: JobRanks, act: () => Promise<T>): Promise<
 }
 
 /** A turn of all ranks, as rank 0 announces it. */
-export type Turn = 'step' | 'gather' | 'end';
-const TURNS: readonly Turn[] = ['step', 'gather', 'end'];
+export type Turn = 'step' | 'gather' | 'save' | 'norms' | 'end';
+const TURNS: readonly Turn[] = ['step', 'gather', 'save', 'norms', 'end'];
 
 /** Announces a turn on rank 0. */
 export async function announce(ranks: JobRanks, turn: Turn): Promise<void> {
@@ -88,4 +88,14 @@ export async function nextTurn(ranks: JobRanks): Promise<Turn> {
   const turn = TURNS[told[0]!]!;
   ranks.hasEnded = turn === 'end';
   return turn;
+}
+
+/** Tells the other ranks a value of JSON. */
+export async function tell(ranks: Ranks, value: unknown): Promise<void> {
+  await broadcastBytes(ranks, new TextEncoder().encode(JSON.stringify(value)));
+}
+
+/** The value that rank 0 tells. */
+export async function hear<T>(ranks: Ranks): Promise<T> {
+  return JSON.parse(new TextDecoder().decode(await broadcastBytes(ranks, new Uint8Array())));
 }

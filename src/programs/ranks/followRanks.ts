@@ -1,15 +1,26 @@
 /** @file A rank other than 0: takes the steps that rank 0 announces. Rank 0 writes every file and runs every other program. */
-import { broadcastBytes } from '../../collectives/index.js';
 import { build } from '../../hparams/index.js';
 import type { InputSource, InputState } from '../../inputs/index.js';
-import { JobError, type JobOptions, type JobRanks, strayFailures } from '../../runs/index.js';
+import {
+  type EngineOptions,
+  JobError,
+  type JobOptions,
+  type JobRanks,
+  strayFailures,
+} from '../../runs/index.js';
 import { warn } from '../../system/index.js';
 import { recordsIn } from '../dataRecord.js';
 import { ProgramDataset, TRAIN, trainingDataset } from '../programDataset.js';
 import { setPosition } from '../startingCheckpoint.js';
-import { outlineOf, type StateInParts, type TrainMemory, trainStateOf } from '../taskState.js';
+import {
+  outlineOf,
+  type StateInParts,
+  type StateSource,
+  type TrainMemory,
+  trainStateOf,
+} from '../taskState.js';
 import { TrainProgram } from '../trainProgram.js';
-import { agree, nextTurn } from './agreement.js';
+import { agree, hear, nextTurn, tell } from './agreement.js';
 import { SplitState } from './splitState.js';
 
 /** Where training begins. */
@@ -18,6 +29,13 @@ interface Start {
   readonly inputState: InputState;
   /** Of the data. */
   readonly digest: string;
+  /** Of the state, where ranks hold it in parts. */
+  readonly source?: StateSource | undefined;
+}
+
+/** A checkpoint to read before training begins. */
+interface Reading {
+  readonly directory: string;
 }
 
 /** Tells the other ranks where training begins, once rank 0 has opened the data. */
@@ -25,16 +43,20 @@ export async function tellStart(
   ranks: JobRanks,
   dataset: ProgramDataset,
   input: InputSource,
-  { step }: TrainMemory,
+  { step, split }: TrainMemory,
 ): Promise<void> {
-  const start: Start = { step, inputState: input.getState(), digest: dataset.digest };
-  await broadcastBytes(ranks, new TextEncoder().encode(JSON.stringify(start)));
+  const start: Start = { step, inputState: input.getState(), digest: dataset.digest, source: split?.source };
+  await tell(ranks, start);
   await agree(ranks, async () => {});
 }
 
 /** Gives all ranks rank 0's parameters and slots, or each its parts of them. */
-export async function shareState(ranks: JobRanks, { params, slots, split }: TrainMemory): Promise<void> {
-  if (split !== undefined) return split.scatter();
+export async function shareState(
+  options: EngineOptions,
+  ranks: JobRanks,
+  { params, slots, split }: TrainMemory,
+): Promise<void> {
+  if (split !== undefined) return split.fill(options);
   for (const { buffer, byteOffset, byteLength } of [params, ...Object.values(slots)])
     await ranks.broadcast(new Uint8Array(buffer, byteOffset, byteLength));
 }
@@ -48,8 +70,10 @@ export async function followRanks(options: JobOptions, ranks: JobRanks): Promise
     // Its end would have the launcher kill rank 0.
     warn(`Rank ${ranks.rank}: ${(error as Error).message}`);
     for (let turn = await nextTurn(ranks); turn !== 'end'; turn = await nextTurn(ranks))
-      if (turn === 'gather') await held.split?.gather();
+      if (turn !== 'step') await held.split?.take(turn);
     throw error;
+  } finally {
+    await held.split?.checkpoints.close();
   }
 }
 
@@ -59,27 +83,38 @@ async function follow(
   ranks: JobRanks,
   held: { split?: StateInParts | undefined },
 ): Promise<void> {
-  const told = await broadcastBytes(ranks, new Uint8Array());
-  const start = JSON.parse(new TextDecoder().decode(told)) as Start;
   const task = build(options.task);
+  const start = await untilStart(ranks, async () => (held.split ??= await SplitState.of(options, task)));
+  const { split } = held;
+  if (split !== undefined) split.source = start.source!;
   const records = { ...recordsIn(options.jobLogDir), write: () => {} };
   const dataset = new ProgramDataset(options, task, trainingDataset(options), TRAIN, records);
   try {
     const input = await agree(ranks, async () => opened(dataset, start));
-    const split = await SplitState.of(options, task);
-    held.split = split;
     const state = split === undefined ? trainStateOf(task) : { ...outlineOf(task), split };
     state.step = start.step;
     const strays = strayFailures();
     const program = await agree(ranks, () =>
       TrainProgram.create(options, task, state, input, (read) => strays.during(read)),
     );
-    await shareState(ranks, state);
+    await shareState(options, ranks, state);
     for (let turn = await nextTurn(ranks); turn !== 'end'; turn = await nextTurn(ranks))
       if (turn === 'step') await program.run();
-      else await split?.gather();
+      else await split?.take(turn);
   } finally {
     await dataset.close();
+  }
+}
+
+/** Reads checkpoints with rank 0, until it has one to go on from, or begins. */
+async function untilStart(ranks: JobRanks, open: () => Promise<StateInParts | undefined>): Promise<Start> {
+  for (;;) {
+    const told = await hear<Start | Reading>(ranks);
+    // Rank 0 has its state by now: what is refused, it has told.
+    const split = await open();
+    if (!('directory' in told)) return told;
+    // Rank 0 has the error, too, and decides.
+    await split?.checkpoints.read(told.directory).catch(() => {});
   }
 }
 

@@ -1,13 +1,31 @@
 /**
- * @file A training state that ranks hold in parts. Rank 0 has the whole beside its part: it is what begins, is restored, saved and
- * evaluated, and ranks exchange it variable by variable.
+ * @file A training state that ranks hold in parts. Rank 0 has the whole beside its part, for what asks for it, such as evaluations:
+ * ranks exchange it then, variable by variable. Training begins, is saved and summarised by the parts alone.
  */
-import { type FlatArray, type FlatLayout, heldView } from '../../compiler/index.js';
+import { stateTensors } from '../../checkpoints/index.js';
+import {
+  type FlatArray,
+  type FlatLayout,
+  flatViews,
+  floatsOf,
+  heldView,
+  sizeOf,
+} from '../../compiler/index.js';
 import { ConfigError } from '../../hparams/index.js';
-import type { JobOptions, JobRanks } from '../../runs/index.js';
+import { fillSlots, refillSlots, sumOfSquares } from '../../learners/index.js';
+import type { EngineOptions, JobOptions, JobRanks } from '../../runs/index.js';
 import { cut, isPart, type Mesh, paste, type Shard, type SingleTask } from '../../tasks/index.js';
-import { type StateInParts, type TrainMemory, trainStateOf } from '../taskState.js';
-import { announce } from './agreement.js';
+import {
+  outlineOf,
+  type SquaresOfVariable,
+  type StateInParts,
+  type StateSource,
+  type TrainMemory,
+  trainStateOf,
+} from '../taskState.js';
+import { announce, tell } from './agreement.js';
+import { SharedCheckpoints } from './sharedCheckpoints.js';
+import type { HeldTensor, HeldTensors } from './stateExchange.js';
 
 /** The task's variables as a rank holds them. */
 const variablesInParts = ({ variables }: SingleTask, shards: readonly Shard[]) =>
@@ -29,6 +47,8 @@ export class SplitState implements StateInParts {
   readonly parts: TrainMemory;
   /** Parts of each variable by rank, by path. */
   readonly #ofRanks: readonly ReadonlyMap<string, Shard>[];
+  readonly checkpoints: SharedCheckpoints;
+  source: StateSource = { from: 'whole' };
   /** Whether the whole is that of the parts. */
   #isFresh = true;
   /** Whether the parts are those of a completed step. */
@@ -37,7 +57,7 @@ export class SplitState implements StateInParts {
   readonly #tellsGradients: boolean;
 
   private constructor(
-    task: SingleTask,
+    private readonly task: SingleTask,
     mesh: Mesh,
     private readonly ranks: JobRanks,
     readonly shards: readonly Shard[],
@@ -46,13 +66,13 @@ export class SplitState implements StateInParts {
     checksGradients: boolean,
   ) {
     this.parts = trainStateOf(task, task.layout(undefined, variablesInParts(task, shards)));
-    const { learner, histogramIntervalSteps } = task.hp.train.hp;
-    this.#tellsGradients =
-      checksGradients || learner.hp.gradNormIndividualVars || histogramIntervalSteps !== null;
+    const { histogramIntervalSteps } = task.hp.train.hp;
+    this.#tellsGradients = checksGradients || histogramIntervalSteps !== null;
     this.#ofRanks = Array.from(
       { length: ranks.count },
       (_, rank) => new Map(mesh.shards(task.variables, rank).map((shard) => [shard.path, shard])),
     );
+    this.checkpoints = new SharedCheckpoints(ranks, whole ?? outlineOf(task), this.#held());
   }
 
   /**
@@ -86,15 +106,45 @@ export class SplitState implements StateInParts {
     this.#isWhole = true;
   }
 
-  /** Gives each rank its part of rank 0's state. All ranks call it. */
-  async scatter(): Promise<void> {
+  async read(directory: string): Promise<void> {
+    await tell(this.ranks, { directory });
+    await this.checkpoints.read(directory);
+  }
+
+  async fill(options: EngineOptions): Promise<void> {
+    const { source, parts } = this;
+    this.#isFresh = source.from === 'whole';
+    if (source.from === 'whole') return this.#scatter();
+    if (source.from === 'seed') {
+      await this.task.draw((path, values, first) => {
+        const part = parts.views[path]!;
+        cut(values as never, this.#shard(this.ranks.rank, path, part), part as never, first);
+      }, options);
+      return fillSlots(parts);
+    }
+    await this.checkpoints.spread();
+    refillSlots(parts, parts.views, new Set(source.unfrozen));
+    fillSlots(parts, source.slotsAdded);
+  }
+
+  async squares(): Promise<ReadonlyMap<string, SquaresOfVariable>> {
+    await announce(this.ranks, 'norms');
+    return this.#squares();
+  }
+
+  async take(turn: 'gather' | 'save' | 'norms'): Promise<void> {
+    if (turn === 'gather') await this.gather();
+    else if (turn === 'save') await this.checkpoints.follow();
+    else await this.#squares();
+  }
+
+  async #scatter(): Promise<void> {
     await this.#each(false, async (path, part, whole) => {
       const shard = this.#shard(this.ranks.rank, path, part);
       const all = whole ?? like(part, sizeOf(shard.whole));
       await this.ranks.broadcast(bytesOf(all));
       cut(all, shard, part);
     });
-    this.#isFresh = true;
   }
 
   /** Makes rank 0's state that of the parts. All ranks call it. */
@@ -113,6 +163,43 @@ export class SplitState implements StateInParts {
         paste(all.subarray(i * part.length, (i + 1) * part.length), this.#shard(i, path, part), whole);
     });
     this.#isFresh = true;
+  }
+
+  /** Sums of squares of each variable over its parts, whose copies on several ranks count once. */
+  async #squares(): Promise<ReadonlyMap<string, SquaresOfVariable>> {
+    const { ranks, parts, shards } = this;
+    const [params, grads] = [floatsOf(parts.layout, parts.views), flatViews(parts.changing, parts.grads)];
+    const all = new Float64Array(2 * shards.length * ranks.count);
+    const own = all.subarray(2 * shards.length * ranks.rank);
+    for (const [i, { path }] of shards.entries()) {
+      own[2 * i] = squaresOf(params[path]!);
+      own[2 * i + 1] = grads[path] === undefined ? 0 : squaresOf(grads[path]);
+    }
+    await ranks.allGather(bytesOf(all as never));
+    return new Map(
+      shards.map(({ path, whole }, i) => {
+        const counted = new Set<string>();
+        const sums = [0, 0];
+        for (const [rank, shardsOfRank] of this.#ofRanks.entries()) {
+          const place = `${shardsOfRank.get(path)!.begin}`;
+          if (counted.has(place)) continue;
+          counted.add(place);
+          for (const j of [0, 1]) sums[j]! += all[2 * (shards.length * rank + i) + j]!;
+        }
+        return [path, { size: sizeOf(whole), params: sums[0]!, grads: sums[1]! }];
+      }),
+    );
+  }
+
+  /** Tensors of this rank by their names in files. */
+  #held(): HeldTensors {
+    const of = new Map(this.shards.map((shard) => [shard.path, shard]));
+    const held = new Map<string, HeldTensor>();
+    for (const { name, variable, data } of stateTensors(this.parts)) {
+      const shard = of.get(variable)!;
+      held.set(name, isPart(shard) ? { data, shard } : { data });
+    }
+    return held;
   }
 
   async #toWhole(): Promise<void> {
@@ -164,7 +251,7 @@ const elementsOf = ({ entries }: FlatLayout, buffer: FlatArray): Elements =>
     ]),
   );
 
-const sizeOf = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);
+const squaresOf = (values: Float32Array): number => sumOfSquares(values, 0, values.length);
 const like = (array: FlatArray, length: number): FlatArray =>
   new (array.constructor as new (length: number) => FlatArray)(length);
 const bytesOf = ({ buffer, byteOffset, byteLength }: FlatArray): Uint8Array =>

@@ -101,11 +101,7 @@ export async function splitStep(given: SplitParts): Promise<BoundStep> {
       ...compiling('update_step'),
       following: () => {
         const { layout, params, grads, slots } = parts;
-        const isFirst = ranks.rank === 0;
-        updater = learner.createUpdater(layout, {
-          ...{ params, grads, slots },
-          ...(isFirst && { whole: { layout: state.layout, params: state.params, grads: state.grads } }),
-        });
+        updater = learner.createUpdater(layout, { params, grads, slots });
         return updater.following;
       },
     },
