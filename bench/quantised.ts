@@ -6,7 +6,13 @@ import { parseArgs } from 'node:util';
 import { flatLayout, heldViews, memoryBandwidth, prngKey } from '../src/compiler/index.js';
 import { GREEDY, GreedyDecoder, type Int32Tensor, Stepper } from '../src/decoding/index.js';
 import { build, type Config } from '../src/hparams/index.js';
-import { listVariables, Quantization, type TransformerLm, WeightQuantization } from '../src/layers/index.js';
+import {
+  ActQuantization,
+  listVariables,
+  Quantization,
+  type TransformerLm,
+  WeightQuantization,
+} from '../src/layers/index.js';
 import { gpt2Lm, LanguageModel, llamaLm } from '../src/models/index.js';
 import { compileOptions } from '../src/runs/options.js';
 import { median } from './results.js';
@@ -24,12 +30,17 @@ const networks: Readonly<Record<string, () => Config<TransformerLm>>> = {
     }),
 };
 
-/** Bits and groups by type, if weights are codes, and llama.cpp's name of the type. */
-const types: Readonly<Record<string, { codes?: readonly [8 | 4, number]; peer: string }>> = {
+/** Bits and groups by type, if weights are codes, whether rows are rounded to 8 bits, and llama.cpp's name of the type. */
+const types: Readonly<
+  Record<string, { codes?: readonly [8 | 4, number]; roundsRows?: boolean; peer: string }>
+> = {
   float32: { peer: 'f32' },
   bfloat16: { peer: 'bf16' },
   int8: { codes: [8, 0], peer: 'q8_0' },
   int4: { codes: [4, 32], peer: 'q4_0' },
+  // By activations of 8 bits.
+  int8a8: { codes: [8, 0], roundsRows: true, peer: 'q8_0' },
+  int4a8: { codes: [4, 32], roundsRows: true, peer: 'q4_0' },
 };
 
 const { values: flags } = parseArgs({
@@ -62,12 +73,13 @@ async function measured(type: string): Promise<Times & { fastest: number; bytes:
     fpropDtype: type === 'bfloat16' ? 'bfloat16' : 'float32',
     lmTpl: networks[flags.shape]!(),
   });
-  const { codes } = types[type]!;
+  const { codes, roundsRows } = types[type]!;
   if (codes) {
     const [precision, blockSize] = codes;
     config.quantization = Quantization.config({
       mode: 'inference',
       weightParams: WeightQuantization.config({ precision, blockSize }),
+      ...(roundsRows && { actParams: ActQuantization.config() }),
     });
   }
   const model = build(config);

@@ -6,9 +6,6 @@
 #define LT_TILE_ROWS 2
 #define LT_TILE_VECTORS 2
 #define LT_FEW_ROWS 2
-#define LT_SCALES(to, from, stride)                                                                                     \
-  to = (lt_words)_mm256_i32gather_epi32(                                                                                \
-      (const int *)(from), _mm256_mullo_epi32(_mm256_set1_epi32((int)(stride)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), 2)
 #define LT_QUADS(to, from, stride) quadsAt((__m256i *)(to), from, stride)
 
 static inline __attribute__((always_inline)) __m256i channelsAt(const char *from, int64_t stride) {

@@ -8,9 +8,6 @@
 #define LT_TILE_VECTORS 2
 #define LT_FEW_ROWS 3
 #define LT_DOT(bits, sums, w, x) (lt_ints) _mm512_dpbusd_epi32((__m512i)(sums), (__m512i)(w), _mm512_set1_epi32(x))
-#define LT_SCALES(to, from, stride)                                                                                     \
-  to = (lt_words)_mm512_i32gather_epi32(                                                                                \
-      _mm512_mullo_epi32(_mm512_set1_epi32((int)(stride)), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)), from, 2)
 #define LT_QUADS(to, from, stride) quadsAt((__m512i *)(to), from, stride)
 
 static inline __attribute__((always_inline)) __m512i channelsAt(const char *from, int64_t stride) {

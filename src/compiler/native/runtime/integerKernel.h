@@ -6,7 +6,6 @@
    LT_FEW_ROWS                          of which each reads codes as memory holds them
    LT_QUADS(to, from, stride)           four vectors of words: lane i of vector j has bytes 4 j to 4 j + 3 of 16 at from + i * stride
    LT_DOT(bits, sums, w, x)             sums + the product of four unsigned bytes of each lane of w by four signed ones of the word x
-   LT_SCALES(to, from, stride)          where there are instructions: words of LT_LANES channels, `stride` bf16 apart
 
    Of a weight, 128 plus its code of 8 bits, or 8 plus that of 4, is an unsigned byte; a sum begins with what that adds to it. Sums of
    integers are exact, and the few operations of floats are the same ones in the same order in all files, none of them fused: each
@@ -117,20 +116,25 @@ typedef struct {
 
 /* The scales of a panel, sum by sum. */
 LT_INLINE void readScales(const lt_quantized *w, int64_t first, int64_t count, float *to) {
+  enum { EIGHT = STEP / 2 };
   const int64_t groups = w->groups, sums = sumsOf(w), each = sums / groups;
   for (int64_t c = 0; c < PANEL; c += LT_LANES) {
-    int64_t g = 0;
-#ifdef LT_SCALES
-    /* Two groups of a channel are a word; of the last one, there may be half a word. */
-    if (each == 1 && w->scale_type == LT_BFLOAT16 && count - c >= LT_LANES)
-      for (; g + 2 <= groups; g += 2) {
-        lt_words words;
-        LT_SCALES(words, (const bf16 *)w->scales + (first + c) * groups + g, groups);
-        *(lt_loosewords *)(to + g * PANEL + c) = words << 16;
-        *(lt_loosewords *)(to + (g + 1) * PANEL + c) = words & 0xffff0000;
+    if (w->scale_type == LT_BFLOAT16 && count - c >= LT_LANES && groups >= EIGHT) {
+      /* bf16 are the upper halves of floats: a word has two. The last eight may overlap those before them. */
+      const char *from = (const char *)w->scales + (first + c) * groups * 2;
+      for (int64_t next = 0; next < groups; next += EIGHT) {
+        const int64_t g = least(next, groups - EIGHT);
+        lt_words words[4];
+        LT_QUADS(words, from + g * 2, groups * 2);
+        for (int64_t k = 0; k < each; k++) LT_UNROLL for (int j = 0; j < 4; j++) {
+          float *const two = to + ((g + 2 * j) * each + k) * PANEL + c;
+          *(lt_loosewords *)two = words[j] << 16;
+          *(lt_loosewords *)(two + each * PANEL) = words[j] & 0xffff0000;
+        }
       }
-#endif
-    for (; g < groups; g++)
+      continue;
+    }
+    for (int64_t g = 0; g < groups; g++)
       for (int64_t i = 0; i < LT_LANES; i++) {
         const float scale = c + i < count ? element(w->scales, w->scale_type, (first + c + i) * groups + g) : 0;
         for (int64_t k = 0; k < each; k++) to[(g * each + k) * PANEL + c + i] = scale;
@@ -167,13 +171,14 @@ LT_INLINE void direct(const int bits, const int rows, const lt_channels *panel, 
   const int quads = quadsOfStep(bits);
   const int64_t begins = panel->sums * panel->steps * quads;
   for (int channel = 0; channel < PANEL; channel += LT_LANES) {
-    const char *from = panel->codes + channel * panel->stride;
+    const char *from = panel->codes + channel * panel->stride, *next = from + LT_LANES * panel->stride;
     const float *words = x;
     LT_BEGIN_TOTALS;
     for (int64_t i = 0; i < panel->sums; i++) {
       LT_BEGIN_SUMS(i);
-      for (int64_t s = 0; s < panel->steps; s++, from += STEP, words += quads) {
+      for (int64_t s = 0; s < panel->steps; s++, from += STEP, words += quads, next += LT_LANES * STEP) {
         lt_words w[MOST_QUADS];
+        LT_UNROLL for (int line = 0; line < LT_LANES * STEP; line += 64) __builtin_prefetch(next + line, 0, 2);
         stepOf(bits, from, panel->stride, w);
         LT_UNROLL for (int q = 0; q < quads; q++) LT_UNROLL for (int r = 0; r < rows; r++)
             sums[r][0] = LT_DOT(bits, sums[r][0], w[q], ((const lt_number *)words)[r * row + q]);
