@@ -9,10 +9,10 @@ import { longTest } from '../longTest.js';
 import { scratchProject } from '../tools/scratch.js';
 import { configured, Gpt } from './models.js';
 
-/** Families of models that no experiment of this repository is of. */
+/** A family of models that no experiment of this repository is of. */
 const others = `
 import { AdamW, Experiment, gpt2Lm, LanguageModel, Learner, SingleTask, SyntheticLmInput, Train } from 'luthier';
-import { StackFrnn, TransformerFeedForwardMoe } from 'luthier/layers';
+import { StackFrnn } from 'luthier/layers';
 
 abstract class Text extends Experiment {
   protected abstract edit(stack: any): void;
@@ -35,14 +35,6 @@ export class Recurrent extends Text {
     stack.transformerLayerParamsTpl.mixerTpl = StackFrnn.config({ numLayers: 2 });
   }
 }
-
-/** Eight experts in each block. */
-export class Experts extends Text {
-  protected override edit(stack: any): void {
-    const moeLayerTpl = TransformerFeedForwardMoe.config({ hiddenDims: 512, unadjustedExpertCapacityFactor: 0 });
-    Object.assign(stack, { moeLayerTpl, moeLayers: [0, 1], numExperts: 8 });
-  }
-}
 `;
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const shape = { layers: 6, heads: 6, width: 384, context: 256, batch: 8, vocabulary: 256, steps: 1 };
@@ -50,12 +42,12 @@ const shape = { layers: 6, heads: 6, width: 384, context: 256, batch: 8, vocabul
 /** Each by its experiment, large enough that what a process takes for anything else is less than the bound. */
 const families: readonly (readonly [family: string, args: readonly string[], isOther?: true])[] = [
   ['language model', [JSON.stringify(shape)]],
-  ['feed-forward', ['lmCloud.SmallMlp', '--set', 'percoreBatchSize=4']],
-  ['convolutions', ['shapes.Classify', '--set', 'batchSize=1024']],
+  ['T5', ['t5.MadeText', '--set', 'batchSize=256']],
+  ['convolutions', ['shapes.Classify', '--set', 'batchSize=512']],
   ['encoder and decoder', ['sequences.Translate', '--set', 'batchSize=512']],
   ['image transformer', ['shapes.Masked', '--set', 'batchSize=1024']],
   ['recurrent', ['large.Recurrent'], true],
-  ['experts', ['large.Experts'], true],
+  ['masked language model', ['bert.Letters', '--set', 'batchSize=256']],
 ];
 
 for (const [family, args, isOther] of oneIn(4, families))
