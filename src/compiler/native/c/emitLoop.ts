@@ -70,7 +70,7 @@ class LoopWriter {
     const check = this.checksIndices;
     return {
       text:
-        `(${[fixed, ...this.parameters].join(', ')}) {\n${unused}${check ? '  int32_t bad = 0;\n' : ''}${start}` +
+        `(${[fixed, ...this.parameters].join(', ')}) {\n${unused}${check ? '  int32_t bad = 0;\n  const int32_t zero = lt_unknown_zero();\n' : ''}${start}` +
         `${this.rows.write(head + body)}${check ? '  if (bad) *bad_index = 1;\n' : ''}}\n`,
       arguments: this.arguments,
       rowBytes: this.rowBytes,
@@ -211,7 +211,8 @@ class LoopWriter {
   /** Clamps an index before use: a bad one reads the nearest row and is reported after the run. */
   private gatherOffset({ reads: [, index], types, wide, attrs }: LoopNode, phase: number): string {
     this.checksIndices = true;
-    return `lt_index(${this.operand(index!, types[1]!, wide, phase)}, ${attrs.count}, &bad) * ${attrs.stride}`;
+    const place = `${this.operand(index!, types[1]!, wide, phase)} + zero`;
+    return `lt_index(${place}, ${attrs.count}, &bad) * ${attrs.stride}`;
   }
 
   private gather(node: LoopNode, phase: number): string {

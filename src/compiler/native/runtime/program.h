@@ -144,6 +144,14 @@ static inline int64_t lt_between(int64_t low, int64_t x, int64_t high) { return 
 #define LT_SHARES (frame->threads > 1 ? 4 * frame->threads : 1)
 #define LT_SHARE(share, n) ((int64_t)(n) * (share) / LT_SHARES)
 
+/* A zero that compilers do not know. Added to an index it keeps gcc 12 from gathering by the result of a comparison, which it
+   takes for a mask: other rows would be read. */
+static inline int32_t lt_unknown_zero(void) {
+  int32_t zero = 0;
+  __asm__("" : "+r"(zero));
+  return zero;
+}
+
 /* An index into n rows; a bad one is noted and clamped. */
 static inline int64_t lt_index_clamped(int32_t i, int32_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
 #define lt_index(i, n, bad) (*(bad) |= (uint32_t)(i) >= (uint32_t)(n), lt_index_clamped(i, n))
