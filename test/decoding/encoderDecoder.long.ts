@@ -84,7 +84,7 @@ test('an encoder-decoder learns to copy, and decodes copies, two samples of each
   const command = ['--exp=mine.Copy', '--job_log_dir=out', '--mode=train_and_decode'];
   const { code, stderr } = await runCommand(command, folder);
   expect([code, stderr]).toEqual([0, '']);
-  const files = readdirSync(join(folder, 'out/decoder_out/again'));
+  const files = readdirSync(join(folder, 'out/decoder_out/again')).filter((name) => name.endsWith('.jsonl'));
   const lines = readFileSync(join(folder, 'out/decoder_out/again', files.at(-1)!), 'utf8')
     .trim()
     .split('\n');

@@ -27,7 +27,10 @@ export async function decodedRun(
   );
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const folder = join(directory, 'decoder_out/validation');
-  const newest = readdirSync(folder).sort().at(-1)!;
+  const newest = readdirSync(folder)
+    .filter((name) => name.endsWith('.jsonl'))
+    .sort()
+    .at(-1)!;
   const lines = readFileSync(join(folder, newest), 'utf8').trim().split('\n');
   return { directory, decoded: lines.map((line) => JSON.parse(line)) };
 }
