@@ -1,8 +1,8 @@
 /** @file The founding commands of Pax on four ranks: their experiments by their published names, cut in size, with the axes of their meshes. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { mpis } from '../../collectives/mpirun.js';
+import { expect, test } from 'vitest';
+import { describeMpis } from '../../collectives/describeMpis.js';
 import { temporaryDirectory } from '../../command.js';
 import { expectSame, trainOnRanks } from './trainOnRanks.js';
 
@@ -36,9 +36,8 @@ const commands: [string, string[], string[]][] = [
   ],
 ];
 const isShort = process.env.SHORT === '1';
-const tried = isShort ? mpis.slice(0, 1) : mpis;
 
-describe.skipIf(tried.length === 0).each(tried.map((mpi) => [mpi.name, mpi] as const))('%s', (_, mpi) => {
+describeMpis((mpi) => {
   test.each(isShort ? commands.slice(-1) : commands)('%s', async (name, settings, mesh) => {
     const train = (ranks: number) => {
       const job = { experiment: `tasks.lm.params.${name}`, directory: temporaryDirectory(), steps: 10 };

@@ -3,9 +3,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { SavedVariables } from '../../../src/checkpoints/index.js';
-import { isRunning, luthier, mpirun, mpis, ranksBelow } from '../../collectives/mpirun.js';
+import { describeMpis } from '../../collectives/describeMpis.js';
+import { isRunning, luthier, mpirun, ranksBelow } from '../../collectives/mpirun.js';
 import { temporaryDirectory } from '../../command.js';
 
 const STEPS = 100;
@@ -29,10 +30,7 @@ const lastState = (directory: string): Buffer =>
     join(directory, 'checkpoints', `checkpoint_${String(STEPS).padStart(8, '0')}`, 'state.safetensors'),
   );
 
-// A short run leaves these out.
-const tried = process.env.SHORT === '1' ? [] : mpis;
-
-describe.skipIf(tried.length === 0).each(tried.map((mpi) => [mpi.name, mpi] as const))('%s', (_, mpi) => {
+describeMpis((mpi) => {
   test('killed at any moment, ranks leave whole checkpoints, and end with the bits of those that nobody killed', async () => {
     const [left, killed] = [temporaryDirectory(), temporaryDirectory()];
     const whole = await mpirun(mpi, 2, flags(left)).ended;
@@ -58,4 +56,4 @@ describe.skipIf(tried.length === 0).each(tried.map((mpi) => [mpi.name, mpi] as c
     expect(Buffer.compare(lastState(killed), lastState(left))).toBe(0);
     expect(savesIn(killed)).toEqual(wholeIn(killed));
   });
-});
+}, 0);

@@ -1,6 +1,7 @@
 /** @file Training on meshes under mpirun: losses of one process, and checkpoints that any mesh and one process go on from. */
-import { describe, expect, test } from 'vitest';
-import { type Mpi, mpis } from '../../collectives/mpirun.js';
+import { expect, test } from 'vitest';
+import { describeMpis } from '../../collectives/describeMpis.js';
+import type { Mpi } from '../../collectives/mpirun.js';
 import { temporaryDirectory } from '../../command.js';
 import { expectSame, trainOnRanks } from './trainOnRanks.js';
 
@@ -26,9 +27,8 @@ const run = (
 ) => trainOnRanks(mpi, ranks, { experiment: `lmCloud.${name}`, directory, steps }, [...small, ...more]);
 
 const isShort = process.env.SHORT === '1';
-const tried = isShort ? mpis.slice(0, 1) : mpis;
 
-describe.skipIf(tried.length === 0).each(tried.map((mpi) => [mpi.name, mpi] as const))('%s', (_, mpi) => {
+describeMpis((mpi) => {
   test('a mesh has the losses of one process, which goes on from its checkpoint', async () => {
     const [one, split] = [temporaryDirectory(), temporaryDirectory()];
     const expected = await run(mpi, 1, one, 10, [IN_TWO]);

@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeMpis } from '../../collectives/describeMpis.js';
 import { isRunning, luthier, type Mpi, mpirun, mpis, ranksBelow } from '../../collectives/mpirun.js';
 import { temporaryDirectory } from '../../command.js';
 
@@ -41,9 +42,8 @@ const alone = async (mpi: Mpi, args: readonly string[]) => {
 
 /** A short run trains on one MPI. */
 const isShort = process.env.SHORT === '1';
-const tried = isShort ? mpis.slice(0, 1) : mpis;
 
-describe.skipIf(tried.length === 0).each(tried.map((mpi) => [mpi.name, mpi] as const))('%s', (_, mpi) => {
+describeMpis((mpi) => {
   test('two and four ranks have the bits of one process with as many sub-batches', async () => {
     const [one, two, four] = [temporaryDirectory(), temporaryDirectory(), temporaryDirectory()];
     await alone(mpi, flags(one, 4, IN_FOUR));
