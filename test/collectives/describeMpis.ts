@@ -1,9 +1,7 @@
 /** @file Suites that run on each MPI of this machine. */
 import { describe, test } from 'vitest';
+import { isShort } from '../faults/campaign.js';
 import { type Mpi, mpis } from './mpirun.js';
-
-/** How many of the MPIs a run tries: a short one leaves some out. */
-const isShort = process.env.SHORT === '1';
 
 /** Tests on each MPI, or a skipped one that says why there are none. @param short on how many a short run has them */
 export function describeMpis(tests: (mpi: Mpi) => void, short = 1): void {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { describeMpis } from '../../collectives/describeMpis.js';
 import { temporaryDirectory } from '../../command.js';
+import { isShort } from '../../faults/campaign.js';
 import { expectSame, trainOnRanks } from './trainOnRanks.js';
 
 const text = temporaryDirectory();
@@ -35,7 +36,6 @@ const commands: [string, string[], string[]][] = [
     ['iciMeshShape=[1,2,1]', 'dcnMeshShape=[2,1,1]'],
   ],
 ];
-const isShort = process.env.SHORT === '1';
 
 describeMpis((mpi) => {
   test.each(isShort ? commands.slice(-1) : commands)('%s', async (name, settings, mesh) => {

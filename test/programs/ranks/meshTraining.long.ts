@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { describeMpis } from '../../collectives/describeMpis.js';
 import type { Mpi } from '../../collectives/mpirun.js';
 import { temporaryDirectory } from '../../command.js';
+import { isShort } from '../../faults/campaign.js';
 import { expectSame, trainOnRanks } from './trainOnRanks.js';
 
 /** A model of two layers that Pax splits over data and mdl, or another one. */
@@ -25,8 +26,6 @@ const run = (
   more: readonly string[],
   name = 'LmCloudSpmdTest',
 ) => trainOnRanks(mpi, ranks, { experiment: `lmCloud.${name}`, directory, steps }, [...small, ...more]);
-
-const isShort = process.env.SHORT === '1';
 
 describeMpis((mpi) => {
   test('a mesh has the losses of one process, which goes on from its checkpoint', async () => {

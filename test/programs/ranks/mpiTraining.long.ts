@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { describeMpis } from '../../collectives/describeMpis.js';
 import { isRunning, luthier, type Mpi, mpirun, mpis, ranksBelow } from '../../collectives/mpirun.js';
 import { temporaryDirectory } from '../../command.js';
+import { isShort } from '../../faults/campaign.js';
 
 /** Steps of a small model in pieces of one row. */
 const flags = (directory: string, steps: number, more: readonly string[] = []): string[] => [
@@ -41,7 +42,6 @@ const alone = async (mpi: Mpi, args: readonly string[]) => {
 };
 
 /** A short run trains on one MPI. */
-const isShort = process.env.SHORT === '1';
 
 describeMpis((mpi) => {
   test('two and four ranks have the bits of one process with as many sub-batches', async () => {
