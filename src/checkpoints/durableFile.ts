@@ -7,7 +7,7 @@ import { makeDirectory, removeQuietly, syncDirectory, temporaryName } from '../f
 import { ioError } from './checkpointErrors.js';
 
 /** Bytes that are written at once: hashing leaves them in the core's cache, from where the system takes them. */
-const PIECE_BYTES = 1 << 18;
+export const PIECE_BYTES = 1 << 18;
 
 /** Digests of a file's chunks, which are as long as each other but for the last. */
 export interface ChunkDigests {

@@ -16,7 +16,7 @@ import {
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isThere } from '../files/index.js';
-import { type FileDigest, writeFileDurably } from './durableFile.js';
+import { type FileDigest, PIECE_BYTES, writeFileDurably } from './durableFile.js';
 import { STATE_FILE } from './metadata.js';
 import { digestOfChunks, digestsOf } from './stateChunks.js';
 
@@ -45,8 +45,6 @@ interface PartRecord {
   readonly failure?: string;
 }
 
-/** Bytes that are written at once. */
-const WRITTEN = 1 << 18;
 /** Milliseconds between looks for records: the first, and the longest. */
 const [SOON, LATE] = [5, 250];
 /** Seconds without another record after which those that are missing are given up. */
@@ -70,7 +68,7 @@ function writeRange({ directory, chunk, begin, data }: FilePart): string[] {
   const bytes = new Uint8Array(data);
   try {
     for (let at = 0; at < bytes.length; )
-      at += writeSync(file, bytes, at, Math.min(WRITTEN, bytes.length - at), begin + at);
+      at += writeSync(file, bytes, at, Math.min(PIECE_BYTES, bytes.length - at), begin + at);
     fsyncSync(file);
   } finally {
     closeSync(file);

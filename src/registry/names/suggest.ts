@@ -3,12 +3,9 @@ import { didYouMean, UsageError } from '../../system/text/index.js';
 
 /** A name as Pax has it, in this project's spelling: `tasks.lm.params.lm_cloud.SmallMlp` is lmCloud.SmallMlp. */
 function fromPax(name: string): string {
-  const [className, ...modules] = name
-    .replace(/^(?:paxml\.)?tasks\.\w+\.params\./, '')
-    .split('.')
-    .reverse() as [string, ...string[]];
+  const parts = name.replace(/^(?:paxml\.)?tasks\.\w+\.params\./, '').split('.');
   const camelCase = (module: string) => module.replace(/_(\w)/g, (_, next: string) => next.toUpperCase());
-  return [...modules.reverse().map(camelCase), className].join('.');
+  return [...parts.slice(0, -1).map(camelCase), ...parts.slice(-1)].join('.');
 }
 
 /**
