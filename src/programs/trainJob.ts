@@ -107,10 +107,11 @@ async function endingRanks(ranks: JobRanks, act: () => Promise<void>): Promise<v
 }
 
 /** Starts the watchdog, unless the task wants none. */
-function watch(watchdog: Watchdog, { jobLogDir }: JobOptions, { task, loop }: Training): void {
+function watch(watchdog: Watchdog, { jobLogDir, ranks }: JobOptions, { task, loop }: Training): void {
   const { stallSteps: steps, stallSeconds: seconds } = task.hp.train.hp;
   const { run, strays } = loop;
-  if (steps !== null) watchdog.watch({ jobLogDir, strays, limits: { steps, seconds }, step: () => run.step });
+  if (steps !== null)
+    watchdog.watch({ jobLogDir, ranks, strays, limits: { steps, seconds }, step: () => run.step });
 }
 
 /** Opens the parts of training in order; bad settings are refused before the run's directory is changed. */

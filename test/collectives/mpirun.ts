@@ -23,7 +23,13 @@ export interface Ended {
 }
 
 /** More ranks than cores, as root in containers, each with the given node program. */
-export function mpirun({ bin }: Mpi, ranks: number, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+export function mpirun(
+  { bin }: Mpi,
+  ranks: number,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  cwd = process.cwd(),
+) {
   const child = spawn(join(bin, 'mpirun'), ['-np', String(ranks), process.execPath, ...args], {
     env: {
       ...process.env,
@@ -35,6 +41,7 @@ export function mpirun({ bin }: Mpi, ranks: number, args: readonly string[], env
       OMPI_MCA_rmaps_base_oversubscribe: '1',
       ...env,
     },
+    cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

@@ -20,7 +20,9 @@ import {
   trainStateOf,
 } from '../taskState.js';
 import { TrainProgram } from '../trainProgram.js';
+import { HangError, Watchdog } from '../watchdog/watchdog.js';
 import { agree, hear, nextTurn, tell } from './agreement.js';
+import { nameOfRank, recordCollectives } from './collectiveRecord.js';
 import { SplitState } from './splitState.js';
 
 /** Where training begins. */
@@ -67,8 +69,11 @@ export async function followRanks(options: JobOptions, ranks: JobRanks): Promise
   try {
     await follow(options, ranks, held);
   } catch (error) {
+    recordCollectives(options.jobLogDir, ranks);
+    // It cannot take part in anything.
+    if (error instanceof HangError) throw error;
     // Its end would have the launcher kill rank 0.
-    warn(`Rank ${ranks.rank}: ${(error as Error).message}`);
+    warn(`${nameOfRank(ranks)}: ${(error as Error).message}`);
     for (let turn = await nextTurn(ranks); turn !== 'end'; turn = await nextTurn(ranks))
       if (turn !== 'step') await held.split?.take(turn);
     throw error;
@@ -94,16 +99,42 @@ async function follow(
     const state = split === undefined ? trainStateOf(task) : { ...outlineOf(task), split };
     state.step = start.step;
     const strays = strayFailures();
+    const watchdog = new Watchdog();
     const program = await agree(ranks, () =>
-      TrainProgram.create(options, task, state, input, (read) => strays.during(read)),
+      TrainProgram.create({ ...options, progress: watchdog }, task, state, input, (read) =>
+        strays.during(read),
+      ),
     );
     await shareState(options, ranks, state);
-    for (let turn = await nextTurn(ranks); turn !== 'end'; turn = await nextTurn(ranks))
-      if (turn === 'step') await program.run();
-      else await split?.take(turn);
+    const { stallSteps: steps, stallSeconds: seconds } = task.hp.train.hp;
+    if (steps !== null)
+      watchdog.watch({
+        ...{ jobLogDir: options.jobLogDir, ranks, strays },
+        ...{ limits: { steps, seconds }, step: () => program.state.step },
+      });
+    try {
+      await Promise.race([takeTurns(ranks, watchdog, program, split), watchdog.hung]);
+    } finally {
+      await watchdog.close();
+    }
   } finally {
     await dataset.close();
   }
+}
+
+/** Limits of the watchdog for what rank 0 does alone, which has a watchdog of its own. */
+const PATIENCE = 1e6;
+
+async function takeTurns(
+  ranks: JobRanks,
+  watchdog: Watchdog,
+  program: TrainProgram,
+  split: StateInParts | undefined,
+): Promise<void> {
+  const next = () => watchdog.during('waiting for rank 0', () => nextTurn(ranks), PATIENCE);
+  for (let turn = await next(); turn !== 'end'; turn = await next())
+    if (turn === 'step') await program.run();
+    else await split?.take(turn);
 }
 
 /** Reads checkpoints with rank 0, until it has one to go on from, or begins. */

@@ -20,6 +20,8 @@ interface WatchData {
   readonly limits: WatchedLimits;
   /** File that stacks are written to, beside the console. */
   readonly log: string;
+  /** Subject of messages. */
+  readonly who: string;
 }
 
 /** The error of a hang. */
@@ -27,7 +29,7 @@ export interface WatchMessage {
   readonly text: string;
 }
 
-const { memory, limits, log } = workerData as WatchData;
+const { memory, limits, log, who } = workerData as WatchData;
 const board = new Board(memory);
 const port = parentPort!;
 
@@ -63,7 +65,7 @@ async function untilHung(): Promise<string> {
     const { seconds, words } = limitNow();
     if (idle < 1000 * seconds) continue;
     const { unit, step } = board.noted();
-    return `The run hangs after step ${step}: nothing has finished for ${shown(idle / 1000)} (the limit is ${words}). It is in: ${unit}.`;
+    return `${who} hangs after step ${step}: nothing has finished for ${shown(idle / 1000)} (the limit is ${words}). It is in: ${unit}.`;
   }
 }
 
@@ -109,7 +111,7 @@ async function watch(): Promise<void> {
       await end('The main thread does not answer, so nothing was saved; the newest checkpoint counts.');
   }
   await untilHung();
-  await end('The run hangs in its end, too, and is left.');
+  await end(`${who} hangs in its end, too, and is left.`);
 }
 
 void watch();

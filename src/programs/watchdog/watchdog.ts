@@ -1,10 +1,12 @@
 /** @file Watchdog of a training run: a thread of its own ends the run where nothing has finished for long. */
 import { url as debuggerUrl } from 'node:inspector';
 import { extname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
-import { JobError, type ProgressNotes } from '../../runs/index.js';
+import { JobError, type JobRanks, type ProgressNotes } from '../../runs/index.js';
 import { type StrayFailures, warn } from '../../system/index.js';
 import { startWorker } from '../../workers/index.js';
+import { nameOfRank, recordCollectives } from '../ranks/collectiveRecord.js';
 import { Board } from './board.js';
 import { type Leave, leaver } from './leave.js';
 import type { WatchedLimits, WatchMessage } from './watchWorker.js';
@@ -13,6 +15,9 @@ const MODULE = new URL(`./watchWorker${extname(import.meta.url)}`, import.meta.u
 
 /** The unit whose durations are those of steps. */
 const STEP_UNIT = 'step';
+
+/** Until a rank that hangs ends the job: others that wait for each other tell where, too. */
+const OTHERS_MS = 2000;
 
 /** A run is watched from here on; a shorter one needs no thread. */
 const STARTS_AFTER_MS = 1000;
@@ -23,6 +28,8 @@ export interface WatchOptions {
   readonly limits: WatchedLimits;
   /** Finished steps. */
   readonly step: () => number;
+  /** Of a job of several processes. */
+  readonly ranks?: JobRanks | undefined;
   /** Takes the error of a hang, for whatever awaits a batch or a program. */
   readonly strays: StrayFailures;
 }
@@ -86,18 +93,21 @@ export class Watchdog implements ProgressNotes {
     this.#board.note({ unit, patience, step: this.#step() });
   }
 
-  #start({ jobLogDir, limits, strays }: WatchOptions): void {
-    const log = join(jobLogDir, 'hang.txt');
+  #start({ jobLogDir, limits, strays, ranks }: WatchOptions): void {
+    const log = join(jobLogDir, (ranks?.rank ?? 0) === 0 ? 'hang.txt' : `hang_rank_${ranks!.rank}.txt`);
+    const who = ranks === undefined ? 'The run' : nameOfRank(ranks);
     const worker = startWorker(MODULE, {
       name: 'watchdog',
-      workerData: { memory: this.#board.memory, limits, log },
+      workerData: { memory: this.#board.memory, limits, log, who },
     });
     // Without its thread the run is not watched, and goes on.
     worker.on('error', (error) => warn(`The run goes on without its watchdog: ${error.stack}`));
     worker.on('message', ({ text }: WatchMessage) => {
       worker.postMessage('heard');
+      if (ranks !== undefined) recordCollectives(jobLogDir, ranks);
       const error = new HangError(text);
-      leaver().then((leave) => {
+      leaver().then(async (leave) => {
+        if (ranks !== undefined) await sleep(OTHERS_MS);
         this.#leave = leave;
         // A thread that hangs in a system call or in machine code would keep the process from ending.
         process.once('exit', (code) => leave(code));
