@@ -2,15 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { luthier, mpirun, mpis } from '../../collectives/mpirun.js';
+import { expect, test } from 'vitest';
+import { describeMpis } from '../../collectives/describeMpis.js';
+import { luthier, mpirun } from '../../collectives/mpirun.js';
 import { temporaryDirectory } from '../../command.js';
 import { LIMIT } from '../watchdog/hangs.js';
 
-// A short run leaves these out.
-const tried = process.env.SHORT === '1' ? [] : mpis;
-
-describe.skipIf(tried.length === 0).each(tried.map((mpi) => [mpi.name, mpi] as const))('%s', (_, mpi) => {
+describeMpis((mpi) => {
   test('rank 1, whose input never answers, is told, and what it and rank 0 wait for', async () => {
     const directory = temporaryDirectory();
     const args = [
@@ -38,4 +36,4 @@ describe.skipIf(tried.length === 0).each(tried.map((mpi) => [mpi.name, mpi] as c
     expect(hanging.at(-1)).toMatch(/ broadcast of 2 ranks, 1 bytes: [\d.]+ ms$/);
     expect(hanging.length).toBeGreaterThan(10);
   });
-});
+}, 0);
