@@ -1,4 +1,4 @@
 /** @file Door of the room: ranks and their collectives. */
 export { type Launch, launchOf } from './launch.js';
-export { type CollectiveNote, MpiRanks, mpiSource, RanksError } from './mpi.js';
+export { lastCollectives, MpiRanks, mpiSource, RanksError } from './mpi.js';
 export { broadcastBytes, gatherJson, type Ranks } from './ranks.js';

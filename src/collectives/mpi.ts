@@ -49,16 +49,7 @@ interface Callable {
 }
 
 type Functions = Record<
-  | 'allReduce'
-  | 'allGather'
-  | 'broadcast'
-  | 'combine'
-  | 'group'
-  | 'transport'
-  | 'notes'
-  | 'reason'
-  | 'finish'
-  | 'abort',
+  'allReduce' | 'allGather' | 'broadcast' | 'combine' | 'group' | 'transport' | 'reason' | 'finish' | 'abort',
   Callable
 >;
 
@@ -75,6 +66,23 @@ function textOf(write: (text: Uint8Array, size: number) => void): string {
   return new TextDecoder().decode(text.subarray(0, text.indexOf(0)));
 }
 
+/**
+ * The last collectives of this process's rank, oldest first, those within steps among them. Any thread may ask.
+ *
+ * @param library that {@link MpiRanks} has opened.
+ */
+export async function lastCollectives(library: string): Promise<CollectiveNote[]> {
+  const koffi = await loadKoffi();
+  const notes = koffi.load(library, { global: true, lazy: true }).func('int32_t lt_mpi_notes(void *notes)');
+  const rows = new Float64Array(NOTE_NUMBERS * REMEMBERED);
+  const count = notes(rows) as number;
+  return Array.from({ length: count }, (_, i) => {
+    const [name, members, bytes, begin, end] = rows.subarray(NOTE_NUMBERS * i) as unknown as number[];
+    const note = { name: OPERATIONS[name!]!, members: members!, bytes: bytes!, begin: begin! };
+    return end === 0 ? note : { ...note, end: end! };
+  });
+}
+
 /** Ranks of MPI. Open once a process: MPI can't be started again. */
 export class MpiRanks implements Ranks {
   /** The last call: calls follow one another, as MPI asks for. */
@@ -87,6 +95,8 @@ export class MpiRanks implements Ranks {
     readonly count: number,
     /** Name and version of the library, such as `Open MPI v5.0.11`. */
     readonly version: string,
+    /** That of {@link mpiSource}. */
+    readonly library: string,
     private readonly functions: Functions,
   ) {}
 
@@ -122,14 +132,13 @@ export class MpiRanks implements Ranks {
       throw new RanksError(
         `${version} grants no calls by threads (MPI_THREAD_SERIALIZED): install one built with them.`,
       );
-    return new MpiRanks(rank, count, version, {
+    return new MpiRanks(rank, count, version, library, {
       allReduce: loaded.func('int lt_mpi_all_reduce(void *sums, int64_t size)'),
       allGather: loaded.func('int lt_mpi_all_gather(void *all, int64_t block)'),
       broadcast: loaded.func('int lt_mpi_broadcast(void *data, int64_t bytes, int32_t root)'),
       combine: loaded.func('int lt_mpi_combine(void *data, int64_t bytes, int32_t root)'),
       group: loaded.func('void *lt_mpi_group(int32_t colour, int32_t number)'),
       transport: loaded.func('void *lt_mpi_transport(void)'),
-      notes: loaded.func('int32_t lt_mpi_notes(void *notes)'),
       reason: loaded.func('void lt_mpi_reason(int32_t error, void *text, int32_t size)'),
       finish: loaded.func('int lt_mpi_finish(void)'),
       abort: loaded.func('void lt_mpi_abort(int32_t code)'),
@@ -150,17 +159,6 @@ export class MpiRanks implements Ranks {
 
   combine(data: Uint8Array, root: number): Promise<void> {
     return this.#call('combine', data, data.length, root);
-  }
-
-  /** The last collectives, oldest first, those within steps among them. */
-  get notes(): readonly CollectiveNote[] {
-    const rows = new Float64Array(NOTE_NUMBERS * REMEMBERED);
-    const count = this.functions.notes(rows) as number;
-    return Array.from({ length: count }, (_, i) => {
-      const [name, members, bytes, begin, end] = rows.subarray(NOTE_NUMBERS * i) as unknown as number[];
-      const note = { name: OPERATIONS[name!]!, members: members!, bytes: bytes!, begin: begin! };
-      return end === 0 ? note : { ...note, end: end! };
-    });
   }
 
   /**

@@ -1,6 +1,6 @@
 /** @file Options of a job. */
 import { join } from 'node:path';
-import type { CollectiveNote, Ranks } from '../collectives/index.js';
+import type { Ranks } from '../collectives/index.js';
 import type {
   Bfloat16Products,
   CompileOptions,
@@ -69,8 +69,10 @@ export interface TapOptions {
 export interface JobRanks extends Ranks {
   /** They as steps call them, where they hold parts of the variables. */
   readonly steps?: RankCalls | undefined;
-  /** The last collectives that this one has begun, oldest first. */
-  readonly notes?: readonly CollectiveNote[];
+  /** The library by which they call MPI. */
+  readonly library?: string;
+  /** Names of their machines, by rank. */
+  hosts?: readonly string[];
   /** The signals that this one gets. */
   readonly stop?: StopSignal;
   /** Whether rank 0 has ended training, so that all may leave. */

@@ -71,7 +71,7 @@ export function ranksBelow(root: number): number[] {
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
       parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
       const line = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0');
-      if (line[0] === process.execPath && line.includes(luthier)) ours.add(Number(name));
+      if (line[0] === process.execPath && line.some((each) => each.endsWith(luthier))) ours.add(Number(name));
     } catch {
       // It has ended.
     }

@@ -36,7 +36,11 @@ export function trainLosses(directory: string): [unknown, unknown][] {
 }
 
 /** Waits until the run has written the summary of this step. */
-export async function stepReached(directory: string, step: number, { child }: Running): Promise<void> {
+export async function stepReached(
+  directory: string,
+  step: number,
+  { child }: Pick<Running, 'child'>,
+): Promise<void> {
   while (!trainLosses(directory).some(([at]) => Number(at) >= step)) {
     if (child.exitCode !== null) throw new Error(`the run ended before step ${step}`);
     await sleep(5);

@@ -1,4 +1,5 @@
 /** @file Agreement of ranks: on the same job, the next turn, and the end where one cannot go on. */
+import { hostname } from 'node:os';
 import { broadcastBytes, gatherJson, type Ranks } from '../../collectives/index.js';
 import {
   describeConfigs,
@@ -17,18 +18,20 @@ export class RankFailure extends JobError {}
 const SHOWN = 3;
 
 /**
- * Compares this rank's job with rank 0's.
+ * Compares this rank's job with rank 0's, and notes the machines of all.
  *
  * @throws UsageError on every rank where one differs, with the differences.
  */
-export async function checkSameJob(ranks: Ranks, job: JobOptions): Promise<void> {
+export async function checkSameJob(ranks: JobRanks, job: JobOptions): Promise<void> {
   const { luthier, node } = versions();
   const { name, jobLogDir, mode } = job;
   const own = {
     facts: { luthier, node, experiment: name, job_log_dir: jobLogDir, mode },
     settings: describeConfigs(job),
+    host: hostname(),
   };
   const all = await gatherJson(ranks, own);
+  ranks.hosts = all.map(({ host }) => host);
   const first = all[0]!;
   for (const [rank, other] of all.entries()) {
     const facts = (Object.keys(own.facts) as (keyof typeof own.facts)[])

@@ -69,7 +69,7 @@ export async function followRanks(options: JobOptions, ranks: JobRanks): Promise
   try {
     await follow(options, ranks, held);
   } catch (error) {
-    recordCollectives(options.jobLogDir, ranks);
+    await recordCollectives(options.jobLogDir, ranks);
     // It cannot take part in anything.
     if (error instanceof HangError) throw error;
     // Its end would have the launcher kill rank 0.

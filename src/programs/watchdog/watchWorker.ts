@@ -2,6 +2,7 @@
 import { writeFileSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
+import type { JobRanks } from '../../runs/index.js';
 import { Board } from './board.js';
 import { leaver } from './leave.js';
 import { MainThread, systemThreads } from './threadStacks.js';
@@ -22,6 +23,9 @@ interface WatchData {
   readonly log: string;
   /** Subject of messages. */
   readonly who: string;
+  readonly jobLogDir: string;
+  /** Of a job of several processes. */
+  readonly ranks?: Pick<JobRanks, 'rank' | 'library'>;
 }
 
 /** The error of a hang. */
@@ -29,7 +33,7 @@ export interface WatchMessage {
   readonly text: string;
 }
 
-const { memory, limits, log, who } = workerData as WatchData;
+const { memory, limits, log, who, jobLogDir, ranks } = workerData as WatchData;
 const board = new Board(memory);
 const port = parentPort!;
 
@@ -101,6 +105,11 @@ function answers(ms: number): Promise<boolean> {
 async function watch(): Promise<void> {
   const text = await untilHung();
   tell(text);
+  if (ranks !== undefined) {
+    // Other runs need none of what it imports.
+    const { recordCollectives } = await import('../ranks/collectiveRecord.js');
+    await recordCollectives(jobLogDir, ranks);
+  }
   const main = new MainThread();
   tell([...(await main.stacks()), ...systemThreads()].join('\n'));
   port.postMessage({ text: `${text} Stacks of its threads are in ${log}.` } satisfies WatchMessage);

@@ -1,12 +1,12 @@
 /** @file Watchdog of a training run: a thread of its own ends the run where nothing has finished for long. */
 import { url as debuggerUrl } from 'node:inspector';
-import { extname, join } from 'node:path';
+import { extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { JobError, type JobRanks, type ProgressNotes } from '../../runs/index.js';
 import { type StrayFailures, warn } from '../../system/index.js';
 import { startWorker } from '../../workers/index.js';
-import { nameOfRank, recordCollectives } from '../ranks/collectiveRecord.js';
+import { hangLog, nameOfRank, silentRanks } from '../ranks/collectiveRecord.js';
 import { Board } from './board.js';
 import { type Leave, leaver } from './leave.js';
 import type { WatchedLimits, WatchMessage } from './watchWorker.js';
@@ -17,7 +17,7 @@ const MODULE = new URL(`./watchWorker${extname(import.meta.url)}`, import.meta.u
 const STEP_UNIT = 'step';
 
 /** Until a rank that hangs ends the job: others that wait for each other tell where, too. */
-const OTHERS_MS = 2000;
+const OTHERS_MS = 1500;
 
 /** A run is watched from here on; a shorter one needs no thread. */
 const STARTS_AFTER_MS = 1000;
@@ -94,20 +94,22 @@ export class Watchdog implements ProgressNotes {
   }
 
   #start({ jobLogDir, limits, strays, ranks }: WatchOptions): void {
-    const log = join(jobLogDir, (ranks?.rank ?? 0) === 0 ? 'hang.txt' : `hang_rank_${ranks!.rank}.txt`);
+    const log = hangLog(jobLogDir, ranks?.rank ?? 0);
     const who = ranks === undefined ? 'The run' : nameOfRank(ranks);
     const worker = startWorker(MODULE, {
       name: 'watchdog',
-      workerData: { memory: this.#board.memory, limits, log, who },
+      workerData: {
+        ...{ memory: this.#board.memory, limits, log, who, jobLogDir },
+        ...(ranks && { ranks: { rank: ranks.rank, library: ranks.library } }),
+      },
     });
     // Without its thread the run is not watched, and goes on.
     worker.on('error', (error) => warn(`The run goes on without its watchdog: ${error.stack}`));
     worker.on('message', ({ text }: WatchMessage) => {
       worker.postMessage('heard');
-      if (ranks !== undefined) recordCollectives(jobLogDir, ranks);
-      const error = new HangError(text);
       leaver().then(async (leave) => {
         if (ranks !== undefined) await sleep(OTHERS_MS);
+        const error = new HangError(text + (ranks === undefined ? '' : silentRanks(jobLogDir, ranks)));
         this.#leave = leave;
         // A thread that hangs in a system call or in machine code would keep the process from ending.
         process.once('exit', (code) => leave(code));
