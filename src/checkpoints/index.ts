@@ -61,6 +61,7 @@ export {
   stateFileLayout,
   stateTensors,
   type TrainState,
+  tensorName,
 } from './trainState.js';
 export type { VariableSource } from './variableSource.js';
 export { holdsWeights, WeightFiles } from './weightFiles.js';

@@ -16,9 +16,21 @@ export interface LearnableVariable {
   readonly init?: InitialScale;
   /**
    * Of a part of a variable: the ranks that hold it together, and the shape of the whole; of a stack that ranks share, those that
-   * hold one of its variables together.
+   * hold one of its variables together; and the axes of the mesh that split each dimension.
    */
-  readonly part?: { readonly ranks: Group; readonly sliceRanks?: Group; readonly whole: readonly number[] };
+  readonly part?: {
+    readonly ranks: Group;
+    readonly sliceRanks?: Group;
+    readonly whole: readonly number[];
+    readonly axes: readonly (readonly number[])[];
+  };
+}
+
+/** The variable that a part is of. */
+export function wholeOf({ part, ...variable }: LearnableVariable): LearnableVariable {
+  if (part === undefined) return variable;
+  const { repeatPrefix = [] } = variable;
+  return { ...variable, shape: part.whole, repeatPrefix: part.whole.slice(0, repeatPrefix.length) };
 }
 
 /** Initial values of variables. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type FlatLayout, type Following, flatLayout, type Tensor } from '../compiler/index.js';
 import { Configurable, instance } from '../hparams/index.js';
 import { check } from './checkFields.js';
-import { type LearnableVariable, updateScaleOf } from './learnableVariable.js';
+import { type LearnableVariable, updateScaleOf, wholeOf } from './learnableVariable.js';
 import { Adam } from './optimizers/adam.js';
 import { BaseOptimizer } from './optimizers/optimizer.js';
 import type { SlotLayouts } from './optimizers/slots.js';
@@ -227,6 +227,11 @@ export class Learner extends Configurable.with({
     checkPatterns(this, [...bpropVariableExclusion, ...bpropVariableInclusion], variables);
     for (const { hp } of this.optimizers.values())
       checkPatterns(this, Object.keys(hp.ewcWeightPerVar), variables);
+    const wholes = new Map(
+      variables.some(({ part }) => part)
+        ? this.layout(variables.map(wholeOf)).entries.map((entry) => [entry.name, entry])
+        : [],
+    );
     const placed = variables.map((v) => {
       const { path: name, shape, repeatPrefix = [], storage, part } = v;
       const group = this.groupOf(v);
@@ -241,9 +246,13 @@ export class Learner extends Configurable.with({
       return {
         name,
         shape,
-        group: part === undefined || group === FROZEN ? group : groupOfParts(group, part),
+        group: part === undefined || groupParts(group) === undefined ? group : groupOfParts(group, part),
         ...(part && { ranks: part.ranks }),
         ...(part?.sliceRanks && { sliceRanks: part.sliceRanks }),
+        ...(part &&
+          this.optimizers.get(this.optimizerOf(name))!.updatesEach && {
+            whole: { shape: part.whole, axes: part.axes, offset: wholes.get(name)!.offset },
+          }),
         ...(storage && { storage }),
         ...(repeatPrefix.length > 0 && { repeatPrefix }),
         ...(this.hp.scaleUpdateByVarNorm && group !== FROZEN && updateScaleOf(this, v)),
@@ -255,13 +264,8 @@ export class Learner extends Configurable.with({
 
   /** @throws ConfigError for a part of a variable that cannot be updated alone */
   private checkPart({ path }: LearnableVariable, group: string): void {
-    check(
-      this,
-      group !== NON_TRAINABLE,
-      `ranks hold parts of '${path}', which the forward pass replaces: leave it whole in task.mesh.weightSplitDimsMapping.`,
-    );
     const { optimizer } = groupParts(group) ?? {};
-    const reason = optimizer === undefined ? undefined : this.optimizers.get(optimizer)!.needsWholes;
+    const reason = optimizer === undefined ? undefined : this.optimizers.get(optimizer)!.refusesParts;
     check(
       this,
       reason === undefined,

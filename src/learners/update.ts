@@ -5,6 +5,7 @@ import {
   type FlatGroup,
   type FlatLayout,
   type Following,
+  type Group,
   ops,
   type Tensor,
   type TensorSpec,
@@ -17,6 +18,7 @@ import { type BaseOptimizer, choose, type GroupState } from './optimizers/optimi
 import { stored, storedSpec } from './optimizers/slotStorage.js';
 import { EMA, type SlotLayouts, slotLayouts } from './optimizers/slots.js';
 import { NON_TRAINABLE, VariableGroup } from './optimizers/variableGroup.js';
+import { onWhole } from './optimizers/wholeVariable.js';
 import { type Gradients, withNorm } from './transforms/clipping.js';
 
 /** The learner's rules. */
@@ -156,6 +158,8 @@ export function inputsOf<T>(
 export function updateOf(rules: UpdateRules, layout: FlatLayout): Following {
   const groups = groupsOf(rules, layout);
   const dtypes = mapValues(slotLayoutsOf(rules, layout), ({ dtype }) => dtype);
+  const mesh = layout.entries.find(({ group, ranks }) => group === NON_TRAINABLE && ranks)?.ranks?.mesh;
+  const allRanks = mesh && { mesh, axes: [...mesh.keys()] };
   const held = ({ param, slots }: GroupState<Tensor>) => ({
     param,
     slots: mapValues(slots, (slot, name) => stored(slot, dtypes[name]!)),
@@ -164,7 +168,7 @@ export function updateOf(rules: UpdateRules, layout: FlatLayout): Following {
     name: 'update',
     f: (given: UpdateInputs<Tensor>) =>
       withScope('update', () => {
-        const { groups: updated, ...told } = update(rules, groups, given);
+        const { groups: updated, ...told } = update(rules, groups, given, allRanks);
         return { ...told, groups: mapValues(updated, held) };
       }),
     inputs: inputsOf<TensorSpec>(
@@ -180,6 +184,7 @@ function update(
   rules: UpdateRules,
   groups: readonly VariableGroup[],
   { groups: given, scalars, normBound: movingBound }: UpdateInputs<Tensor>,
+  replacingRanks: Group | undefined,
 ): Record<'rawGradNorm' | 'clippedGradNorm' | 'isValid', Tensor> & {
   readonly groups: Readonly<Record<string, GroupState<Tensor>>>;
 } {
@@ -188,7 +193,9 @@ function update(
   const clipped = clip(rules, raw);
   const { [NON_TRAINABLE]: replaced } = given;
   const isValid =
-    normBound === null ? tf.scalar(1, 'bool') : valid(raw.norm, movingBound ?? normBound, replaced);
+    normBound === null
+      ? tf.scalar(1, 'bool')
+      : valid(raw.norm, movingBound ?? normBound, replaced, replacingRanks);
   const settled = (after: GroupState<Tensor>, before: GroupState<Tensor>): GroupState<Tensor> =>
     skipsInvalidSteps && normBound !== null ? choose(isValid, after, before) : after;
   const updated = clipped.groups.map(({ variables, grad }) => {
@@ -204,7 +211,10 @@ function update(
           settled(scaled(optimizer.update(rows, grad(), numbers, variables), rows, variables), rows),
         );
       const before = { param, slots: own };
-      const after = scaled(optimizer.update(before, grad(), numbers, variables), before, variables);
+      const moved = onWhole(before, grad(), variables, (state, gradient, held) =>
+        optimizer.update(state, gradient, numbers, held),
+      );
+      const after = scaled(moved, before, variables);
       if (ema === undefined) return settled(after, given[name]!);
       const average = optimizer.averaged(after, ema, numbers.toEma!);
       return settled({ param: after.param, slots: { ...after.slots, [EMA]: average } }, given[name]!);
@@ -269,10 +279,23 @@ function clip(rules: UpdateRules, raw: Gradients): Gradients {
   };
 }
 
-/** Whether the norm of the gradients is below its bound, and all that the forward pass replaced is finite. */
-function valid(norm: Tensor, bound: Tensor | number, replaced: Members<Tensor> | undefined): Tensor {
+/**
+ * Whether the norm of the gradients is below its bound, and all that the forward pass replaced is finite.
+ *
+ * @param ranks that hold parts of it.
+ */
+function valid(
+  norm: Tensor,
+  bound: Tensor | number,
+  replaced: Members<Tensor> | undefined,
+  ranks: Group | undefined,
+): Tensor {
   const isBelow = tf.less(norm, bound);
-  return replaced ? tf.logicalAnd(isBelow, tf.all(tf.isFinite(replaced.grad))) : isBelow;
+  if (replaced === undefined) return isBelow;
+  const areFinite = tf.all(tf.isFinite(replaced.grad));
+  if (ranks === undefined) return tf.logicalAnd(isBelow, areFinite);
+  const everywhere = ops.allReduce(tf.cast(areFinite, 'float32'), ranks, 'min');
+  return tf.logicalAnd(isBelow, tf.greater(everywhere, 0));
 }
 
 /** The value from the forward pass, which is its own average. */

@@ -3,6 +3,15 @@ import type { Group } from '../rules/collectiveRules.js';
 import { widen } from './narrowStorage.js';
 import { type DType, NARROW, type NarrowArray, type NarrowType, type TensorSpec } from './tensors.js';
 
+/** The variable that parts are of, for an update of it as a whole. */
+export interface WholeVariable {
+  readonly shape: readonly number[];
+  /** Numbers of the axes of the mesh that split each dimension. */
+  readonly axes: readonly (readonly number[])[];
+  /** Its place where one process holds it. */
+  readonly offset: number;
+}
+
 /** A variable to place. Variables of a group are adjacent, so that one rule can update them all. */
 export interface FlatVariable {
   name: string;
@@ -18,6 +27,8 @@ export interface FlatVariable {
   ranks?: Group;
   /** Of a stack of variables, those that hold one of these together; absent where all that hold the stack do. */
   sliceRanks?: Group;
+  /** Of parts that are updated by the whole; absent for those that are updated alone. */
+  whole?: WholeVariable;
 }
 
 /** Position of a variable: `offset` counts float32 elements of the buffer, `size` those of the variable. */
@@ -37,6 +48,8 @@ export interface FlatEntry {
   ranks?: Group;
   /** Of a stack of variables, those that hold one of these together; absent where all that hold the stack do. */
   sliceRanks?: Group;
+  /** Of parts that are updated by the whole; absent for those that are updated alone. */
+  whole?: WholeVariable;
 }
 
 /** A contiguous range of the buffer; `size` includes padding. */
@@ -93,7 +106,7 @@ export function flatLayout(variables: readonly FlatVariable[]): FlatLayout {
   const layout: FlatLayout = { entries: [], groups: [], size: 0 };
   for (const [group, members] of byGroup) {
     const offset = layout.size;
-    for (const { name, shape, repeatPrefix, storage, updateScale, ranks, sliceRanks } of members) {
+    for (const { name, shape, repeatPrefix, storage, updateScale, ranks, sliceRanks, whole } of members) {
       const size = elementCount(name, shape);
       const rest = {
         ...(repeatPrefix && { repeatPrefix }),
@@ -101,6 +114,7 @@ export function flatLayout(variables: readonly FlatVariable[]): FlatLayout {
         ...(updateScale !== undefined && { updateScale }),
         ...(ranks && { ranks }),
         ...(sliceRanks && { sliceRanks }),
+        ...(whole && { whole }),
       };
       layout.entries.push({ name, shape: [...shape], offset: layout.size, size, group, ...rest });
       layout.size += paddedSize(wordsOf(size, storage));

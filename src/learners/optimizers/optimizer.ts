@@ -179,12 +179,12 @@ export abstract class BaseOptimizer extends Configurable.with({
     return this.isPerVariable || this.hp.slotDtype === 'int8';
   }
 
-  /** Why it can't update parts of variables that ranks hold, each its own; undefined where it can. */
-  get needsWholes(): string | undefined {
+  /** Why it can't update variables that ranks hold in parts; undefined where it can. */
+  get refusesParts(): string | undefined {
     const { name } = this.constructor;
-    if (this.isPerVariable) return `${name} updates variables as wholes`;
     if (this.isLazy) return `${name} looks at whole rows, as it is lazy`;
-    if (this.updatesEach) return `${name} has slots of slotDtype 'int8', in blocks of whole variables`;
+    if (this.isAnchored && this.updatesEach)
+      return `${name} updates variables as wholes, and ewcRegularizerWeight draws parts back`;
     return undefined;
   }
 

@@ -9,7 +9,7 @@ import {
 } from '../../compiler/index.js';
 import { ConfigError } from '../../hparams/index.js';
 import { elementOf } from './slotStorage.js';
-import { changingPart, groupParts } from './variableGroup.js';
+import { changingPart, groupParts, updatedAs } from './variableGroup.js';
 
 /** A slot of a variable. */
 export interface SlotSpec {
@@ -126,7 +126,8 @@ export function slotLayouts(
 ): SlotLayouts {
   const slots = new Map<string, { dtype: FlatDtype; first: string; entries: SlotEntry[] }>();
   const namesOfGroup = new Map<string, string>();
-  for (const entry of layout.entries) {
+  for (const held of layout.entries) {
+    const entry = updatedAs(held);
     const parts = groupParts(entry.group);
     const name = parts?.optimizer ?? keptFor(entry.name);
     if (name === undefined) continue;

@@ -51,6 +51,17 @@ export const groupOfParts = (
 export const isTable = ({ shape, repeatPrefix = [] }: Pick<FlatEntry, 'shape' | 'repeatPrefix'>): boolean =>
   shape.length === 2 && repeatPrefix.length === 0;
 
+/** The variable that an entry is updated as: the whole, where ranks hold parts of it and the rule needs it. */
+export function updatedAs({ whole, ranks, sliceRanks, ...entry }: FlatEntry): FlatEntry {
+  if (whole === undefined) return { ...entry, ...(ranks && { ranks }), ...(sliceRanks && { sliceRanks }) };
+  const { shape, offset } = whole;
+  const { repeatPrefix } = entry;
+  return {
+    ...{ ...entry, shape, offset, size: sizeOf(shape) },
+    ...(repeatPrefix && { repeatPrefix: shape.slice(0, repeatPrefix.length) }),
+  };
+}
+
 /** The front of a learner's layout, without the frozen variables behind it: gradients and averages have these alone. */
 export function changingPart({ entries, groups }: FlatLayout): FlatLayout {
   const changing = groups.filter(({ name }) => name !== FROZEN);
@@ -114,6 +125,14 @@ export class VariableGroup {
   /** Name of the auxiliary optimizer that updates them; '' for the learner's own. */
   get optimizer(): string {
     return this.parts.optimizer;
+  }
+
+  /** The variable as a whole, where ranks hold parts of it and its rule needs that. */
+  get whole(): VariableGroup | undefined {
+    const [entry] = this.entries as [FlatEntry];
+    if (entry.whole === undefined) return undefined;
+    const whole = updatedAs(entry);
+    return new VariableGroup(this.name, this.group, this.parts, whole, [whole]);
   }
 
   /** The ranks that hold the variables together; undefined for variables that are whole here. */

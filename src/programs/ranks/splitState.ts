@@ -2,7 +2,7 @@
  * @file A training state that ranks hold in parts. Rank 0 has the whole beside its part, for what asks for it, such as evaluations:
  * ranks exchange it then, variable by variable. Training begins, is saved and summarised by the parts alone.
  */
-import { stateTensors } from '../../checkpoints/index.js';
+import { stateTensors, tensorName } from '../../checkpoints/index.js';
 import {
   type FlatArray,
   type FlatLayout,
@@ -36,7 +36,7 @@ const variablesInParts = ({ variables }: SingleTask, shards: readonly Shard[]) =
     const stack = variable.repeatPrefix.length;
     const sliceAxes = axes.slice(stack).flat();
     const sliceRanks = { mesh: ranks.mesh, axes: sliceAxes };
-    const part = { ranks, whole, ...(sliceAxes.length < ranks.axes.length && { sliceRanks }) };
+    const part = { ranks, whole, axes, ...(sliceAxes.length < ranks.axes.length && { sliceRanks }) };
     return { ...variable, shape, repeatPrefix: shape.slice(0, stack), part };
   });
 
@@ -118,7 +118,7 @@ export class SplitState implements StateInParts {
     if (source.from === 'seed') {
       await this.task.draw((path, values, first) => {
         const part = parts.views[path]!;
-        cut(values as never, this.#shard(this.ranks.rank, path, part), part as never, first);
+        cut(values as never, this.#ofRanks[this.ranks.rank]!.get(path)!, part as never, first);
       }, options);
       return fillSlots(parts);
     }
@@ -139,19 +139,20 @@ export class SplitState implements StateInParts {
   }
 
   async #scatter(): Promise<void> {
-    await this.#each(false, async (path, part, whole) => {
-      const shard = this.#shard(this.ranks.rank, path, part);
-      const all = whole ?? like(part, sizeOf(shard.whole));
+    await this.#each(false, async (path, part, whole, isSplit) => {
+      const shard = this.#ofRanks[this.ranks.rank]!.get(path)!;
+      const all = whole ?? (isSplit ? like(part, sizeOf(shard.whole)) : part);
       await this.ranks.broadcast(bytesOf(all));
-      cut(all, shard, part);
+      if (isSplit) cut(all, shard, part);
+      else part.set(all as never);
     });
   }
 
   /** Makes rank 0's state that of the parts. All ranks call it. */
   async gather(): Promise<void> {
-    await this.#each(this.#tellsGradients, async (path, part, whole) => {
+    await this.#each(this.#tellsGradients, async (path, part, whole, isSplit) => {
       const { rank, count } = this.ranks;
-      if (!isPart(this.#shard(rank, path, part))) {
+      if (!isSplit) {
         whole?.set(part as never);
         return;
       }
@@ -160,7 +161,7 @@ export class SplitState implements StateInParts {
       await this.ranks.allGather(bytesOf(all));
       if (whole === undefined) return;
       for (let i = 0; i < count; i++)
-        paste(all.subarray(i * part.length, (i + 1) * part.length), this.#shard(i, path, part), whole);
+        paste(all.subarray(i * part.length, (i + 1) * part.length), this.#ofRanks[i]!.get(path)!, whole);
     });
     this.#isFresh = true;
   }
@@ -193,11 +194,16 @@ export class SplitState implements StateInParts {
 
   /** Tensors of this rank by their names in files. */
   #held(): HeldTensors {
+    const { layout, slotLayouts } = this.parts;
     const of = new Map(this.shards.map((shard) => [shard.path, shard]));
+    const parts = new Set(
+      [[null, layout] as const, ...Object.entries(slotLayouts)].flatMap(([slot, each]) =>
+        splitOf(each).map((path) => tensorName(slot, path)),
+      ),
+    );
     const held = new Map<string, HeldTensor>();
     for (const { name, variable, data } of stateTensors(this.parts)) {
-      const shard = of.get(variable)!;
-      held.set(name, isPart(shard) ? { data, shard } : { data });
+      held.set(name, parts.has(name) ? { data, shard: of.get(variable)! } : { data });
     }
     return held;
   }
@@ -213,10 +219,11 @@ export class SplitState implements StateInParts {
    * Calls `act` with each variable, and each slot of one, here and on rank 0, in the same order on all ranks.
    *
    * @param grads whether with gradients, too.
+   * @param act hears whether ranks hold it in parts.
    */
   async #each(
     grads: boolean,
-    act: (path: string, part: FlatArray, whole: FlatArray | undefined) => Promise<void>,
+    act: (path: string, part: FlatArray, whole: FlatArray | undefined, isSplit: boolean) => Promise<void>,
   ): Promise<void> {
     const { parts, whole } = this;
     const kinds: (readonly [FlatLayout, FlatArray, FlatLayout | undefined, FlatArray | undefined])[] = [
@@ -229,17 +236,16 @@ export class SplitState implements StateInParts {
     ];
     for (const [layout, buffer, wholeLayout, wholeBuffer] of kinds) {
       const wholes = wholeLayout && wholeBuffer && elementsOf(wholeLayout, wholeBuffer);
+      const split = new Set(splitOf(layout));
       for (const [path, part] of Object.entries(elementsOf(layout, buffer)))
-        await act(path, part, wholes?.[path]);
+        await act(path, part, wholes?.[path], split.has(path));
     }
   }
-
-  /** A rank's part of a variable, or of a slot of it: those of whole variables may have other shapes. */
-  #shard(rank: number, path: string, { length }: FlatArray): Shard {
-    const shard = this.#ofRanks[rank]!.get(path)!;
-    return isPart(shard) ? shard : { ...shard, whole: [length], shape: [length], begin: [0] };
-  }
 }
+
+/** Paths of the variables that ranks hold in parts, in a layout of them or of a slot: rules of whole variables have whole slots. */
+const splitOf = ({ entries }: FlatLayout): string[] =>
+  entries.filter(({ ranks }) => ranks !== undefined).map(({ name }) => name);
 
 const elementsOf = ({ entries }: FlatLayout, buffer: FlatArray): Elements =>
   Object.fromEntries(

@@ -1,10 +1,25 @@
 /** @file Steps of ranks that hold parts of the variables: what one process computes from the same sub-batches. */
 import { describe, expect, test } from 'vitest';
+import { tf } from '../../../src/compiler/index.js';
 import { openThreadRanks } from '../../../src/compiler/native/threadRanks.js';
 import { build, type Config } from '../../../src/hparams/index.js';
-import { StackedTransformerRepeated } from '../../../src/layers/index.js';
-import { Lamb } from '../../../src/learners/index.js';
-import type { LanguageModel } from '../../../src/models/index.js';
+import {
+  BatchNorm,
+  Constant,
+  StackedTransformerRepeated,
+  WeightCollection,
+} from '../../../src/layers/index.js';
+import {
+  Adafactor,
+  AdamW,
+  type BaseOptimizer,
+  Lamb,
+  Muon,
+  Shampoo,
+  Sm3,
+  Soap,
+} from '../../../src/learners/index.js';
+import { LanguageModel, type TensorBatch } from '../../../src/models/index.js';
 import { nextTurn } from '../../../src/programs/ranks/agreement.js';
 import type { TrainMemory } from '../../../src/programs/taskState.js';
 import type { TrainReport } from '../../../src/programs/trainProgram.js';
@@ -125,6 +140,31 @@ const differences = (a: TrainMemory, b: TrainMemory): Record<string, number> =>
     }),
   );
 
+/** Parameters and their averages, and losses, are those of another training but for rounding. */
+function expectNear({ state, reports }: Pick<Trained, 'state' | 'reports'>, other: Trained): void {
+  const { params, ema } = differences(state, other.state);
+  expect(Math.max(params!, ema!)).toBeLessThan(2e-6);
+  for (const [i, { loss }] of reports.entries())
+    expect(Math.abs(loss - other.reports[i]!.loss)).toBeLessThan(1e-5);
+}
+
+/** Of two elements that the forward pass replaces, the second becomes infinite. */
+class Sharing extends LanguageModel {
+  protected override setup(): void {
+    super.setup();
+    const init = build(Constant.config({ scale: 0 }));
+    this.createVariable('share', { shape: [2], init, collections: [WeightCollection.NON_TRAINABLE] });
+  }
+  override fprop(batch: TensorBatch): ReturnType<LanguageModel['fprop']> {
+    this.updateVar('share', tf.div(1, tf.tensor1d([1, 0])));
+    return super.fprop(batch);
+  }
+}
+
+/** Two ranks with other rows. */
+const meshOf = (mapping: Record<string, string[]>): Mesh =>
+  build(Mesh.config({ iciMeshShape: [1, 2, 1], weightSplitDimsMapping: mapping }));
+
 const unclipped = (config: Config<SingleTask>): void => {
   divided(config);
   config.train.learner.optimizer.clipGradientNormToValue = 0;
@@ -161,6 +201,58 @@ describe.runIf(hasCompiler)('on machine code', () => {
     expect(Object.keys(norms).sort()).toEqual(Object.keys(one.norms).sort());
     for (const [name, norm] of Object.entries(norms))
       expect(norm / one.norms[name]!, name).toBeCloseTo(1, 12);
+  });
+
+  const rates = { learningRate: 1e-2, emaDecay: 0.5 };
+  const factored = { ...rates, beta1: 0.9, minDimSizeToFactor: 4, multiplyByParameterScale: true };
+  const ofWholes: [string, Config<BaseOptimizer>][] = [
+    ['Adafactor', Adafactor.config({ ...factored, layerwiseAdaptation: true, weightDecay: 0.1 })],
+    ['Muon', Muon.config(rates)],
+    ['Shampoo', Shampoo.config(rates)],
+    ['Soap', Soap.config(rates)],
+    ['Sm3', Sm3.config(rates)],
+    ['AdamW with int8 slots', AdamW.config({ ...rates, slotDtype: 'int8' })],
+  ];
+  test.each(ofWholes)(
+    '%s, which sees whole variables, has the steps of one process',
+    async (_, optimizer) => {
+      for (const [mesh, edit] of [
+        [grid(2, 2, 1), unclipped] as const,
+        [repeatedGrid(1, 2, 1), repeated] as const,
+      ]) {
+        const learned = (config: Config<SingleTask>): void => {
+          edit(config);
+          config.train.learner.optimizer = optimizer;
+        };
+        const one = await trained(learned);
+        const { state, reports } = await trained(learned, mesh);
+        expect(state.split!.shards.filter(isPart).length).toBeGreaterThan(5);
+        expectNear({ state, reports }, one);
+      }
+    },
+  );
+
+  test('statistics of batch norm in parts are those of one process', async () => {
+    const normed = (config: Config<SingleTask>): void => {
+      unclipped(config);
+      (config.model as Config<LanguageModel>).lmTpl.finalLnTpl = BatchNorm.config();
+    };
+    const mesh = meshOf({ '.*/final_ln/.*': ['data'] });
+    const one = await trained(normed);
+    const { state, reports } = await trained(normed, mesh);
+    const parts = state.split!.shards.filter(isPart).map(({ path }) => path);
+    expect(parts).toContain('lm/final_ln/moving_mean');
+    expectNear({ state, reports }, one);
+  });
+
+  test('a part that the forward pass replaces by what is not finite keeps all ranks from the step', async () => {
+    const sharing = (config: Config<SingleTask>): void => {
+      divided(config);
+      const { lmTpl } = config.model as Config<LanguageModel>;
+      config.model = Sharing.config({ lmTpl });
+    };
+    const { reports } = await trained(sharing, meshOf({ share: ['data'] }));
+    expect(reports.map(({ update }) => update.isValidStep)).toEqual([0, 0, 0]);
   });
 
   test.each([
