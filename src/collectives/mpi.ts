@@ -67,20 +67,21 @@ function textOf(write: (text: Uint8Array, size: number) => void): string {
 }
 
 /**
- * The last collectives of this process's rank, oldest first, those within steps among them. Any thread may ask.
+ * A function that tells the last collectives of this process's rank, oldest first, those within steps among them. Any thread may
+ * call it.
  *
  * @param library that {@link MpiRanks} has opened.
  */
-export async function lastCollectives(library: string): Promise<CollectiveNote[]> {
+export async function collectiveNotes(library: string): Promise<() => CollectiveNote[]> {
   const koffi = await loadKoffi();
   const notes = koffi.load(library, { global: true, lazy: true }).func('int32_t lt_mpi_notes(void *notes)');
   const rows = new Float64Array(NOTE_NUMBERS * REMEMBERED);
-  const count = notes(rows) as number;
-  return Array.from({ length: count }, (_, i) => {
-    const [name, members, bytes, begin, end] = rows.subarray(NOTE_NUMBERS * i) as unknown as number[];
-    const note = { name: OPERATIONS[name!]!, members: members!, bytes: bytes!, begin: begin! };
-    return end === 0 ? note : { ...note, end: end! };
-  });
+  return () =>
+    Array.from({ length: notes(rows) as number }, (_, i) => {
+      const [name, members, bytes, begin, end] = rows.subarray(NOTE_NUMBERS * i) as unknown as number[];
+      const note = { name: OPERATIONS[name!]!, members: members!, bytes: bytes!, begin: begin! };
+      return end === 0 ? note : { ...note, end: end! };
+    });
 }
 
 /** Ranks of MPI. Open once a process: MPI can't be started again. */

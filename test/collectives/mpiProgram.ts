@@ -3,14 +3,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
-import {
-  broadcastBytes,
-  gatherJson,
-  lastCollectives,
-  launchOf,
-  MpiRanks,
-  mpiSource,
-} from '../../src/collectives/index.js';
+import { broadcastBytes, gatherJson, launchOf, MpiRanks, mpiSource } from '../../src/collectives/index.js';
 import { tryNative } from '../../src/compiler/native/compileNatively.js';
 import { mpiLibrary } from '../../src/compiler/native/toolchain/mpiLibrary.js';
 import { newHostArray, sizeOf } from '../../src/compiler/program/tensors.js';
@@ -109,7 +102,8 @@ for (const mesh of MESHES[count] ?? []) {
 // The last 1,000 are remembered.
 const before = Date.now();
 for (let i = 0; i < 1100; i++) await ranks.allReduce(new Float32Array(1 + (i % 7)));
-const notes = await lastCollectives(found.library);
+const notesNow = await collectiveNotes(found.library);
+const notes = notesNow();
 check(
   count === 1 ||
     (notes.length === 1000 &&
@@ -129,17 +123,17 @@ if (count > 1) {
   const [x, y] = [new Float32Array(8).fill(rank), new Float32Array(8)];
   const run = attempt.backend.bind({ inputs: [x], outputs: [y] });
   await run();
-  const note = async () => (await lastCollectives(found.library)).at(-1);
+  const note = () => notesNow().at(-1);
   check(
-    y[7] === (count * (count - 1)) / 2 && (await note())?.bytes === 32,
-    `a step's note ${JSON.stringify(await note())}`,
+    y[7] === (count * (count - 1)) / 2 && note()?.bytes === 32,
+    `a step's note ${JSON.stringify(note())}`,
   );
   // Rank 1 waits in a call of its own until rank 0 joins it.
   const told = process.env.TOLD_BY_RANK_1!;
   if (rank === 0) while (!existsSync(told)) await setTimeout(20);
   const waiting = ranks.allReduce(new Float32Array(2));
   if (rank === 1) {
-    while ((await note())?.end !== undefined) await setTimeout(20);
+    while (note()?.end !== undefined) await setTimeout(20);
     const message = await run().then(
       () => '',
       (error: Error) => error.message,

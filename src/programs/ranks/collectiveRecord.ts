@@ -1,29 +1,36 @@
 /** @file What the ranks of a job that hangs leave behind: their last collectives, and which of them told nothing. */
-import { statSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { lastCollectives } from '../../collectives/index.js';
-import { type JobRanks, writeJobFile } from '../../runs/index.js';
+import { collectiveNotes } from '../../collectives/index.js';
+import type { JobRanks } from '../../runs/index.js';
 import { warn } from '../../system/index.js';
 
 /** A rank with its machine. */
 export const nameOfRank = ({ rank }: Pick<JobRanks, 'rank'>): string => `Rank ${rank} on ${hostname()}`;
 
-/** Writes collectives_rank_<number>.txt: a line for each of the rank's last 1,000 collectives, the last of which may be under way. */
-export async function recordCollectives(
+/**
+ * A function that writes collectives_rank_<number>.txt: a line for each of the rank's last 1,000 collectives, the last of which may be
+ * under way.
+ */
+export async function collectiveRecord(
   jobLogDir: string,
   { rank, library }: Pick<JobRanks, 'rank' | 'library'>,
-): Promise<void> {
-  if (library === undefined) return;
-  const lines = (await lastCollectives(library)).map(({ name, members, bytes, begin, end }) => {
-    const took = end === undefined ? 'under way' : `${(end - begin).toFixed(3)} ms`;
-    return `${new Date(begin).toISOString()} ${name} of ${members} ranks, ${bytes} bytes: ${took}`;
-  });
-  try {
-    writeJobFile(join(jobLogDir, `collectives_rank_${rank}.txt`), `${lines.join('\n')}\n`);
-  } catch (error) {
-    warn((error as Error).message);
-  }
+): Promise<() => void> {
+  if (library === undefined) return () => {};
+  const notes = await collectiveNotes(library);
+  return () => {
+    const lines = notes().map(({ name, members, bytes, begin, end }) => {
+      const took = end === undefined ? 'under way' : `${(end - begin).toFixed(3)} ms`;
+      return `${new Date(begin).toISOString()} ${name} of ${members} ranks, ${bytes} bytes: ${took}\n`;
+    });
+    try {
+      writeFileSync(join(jobLogDir, `collectives_rank_${rank}.txt`), lines.join(''));
+    } catch (error) {
+      // As on a machine that has not the run's directory.
+      warn((error as Error).message);
+    }
+  };
 }
 
 /** File of the stacks of a rank that hangs. */

@@ -22,7 +22,7 @@ import {
 import { TrainProgram } from '../trainProgram.js';
 import { HangError, Watchdog } from '../watchdog/watchdog.js';
 import { agree, hear, nextTurn, tell } from './agreement.js';
-import { nameOfRank, recordCollectives } from './collectiveRecord.js';
+import { collectiveRecord, nameOfRank } from './collectiveRecord.js';
 import { SplitState } from './splitState.js';
 
 /** Where training begins. */
@@ -69,9 +69,9 @@ export async function followRanks(options: JobOptions, ranks: JobRanks): Promise
   try {
     await follow(options, ranks, held);
   } catch (error) {
-    await recordCollectives(options.jobLogDir, ranks);
     // It cannot take part in anything.
     if (error instanceof HangError) throw error;
+    (await collectiveRecord(options.jobLogDir, ranks))();
     // Its end would have the launcher kill rank 0.
     warn(`${nameOfRank(ranks)}: ${(error as Error).message}`);
     for (let turn = await nextTurn(ranks); turn !== 'end'; turn = await nextTurn(ranks))

@@ -3,6 +3,7 @@ import { writeFileSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { JobRanks } from '../../runs/index.js';
+import { collectiveRecord } from '../ranks/collectiveRecord.js';
 import { Board } from './board.js';
 import { leaver } from './leave.js';
 import { MainThread, systemThreads } from './threadStacks.js';
@@ -103,13 +104,11 @@ function answers(ms: number): Promise<boolean> {
 }
 
 async function watch(): Promise<void> {
+  // Opened early: what waits for the main thread waits in vain later.
+  const recordCollectives = ranks && (await collectiveRecord(jobLogDir, ranks));
   const text = await untilHung();
   tell(text);
-  if (ranks !== undefined) {
-    // Other runs need none of what it imports.
-    const { recordCollectives } = await import('../ranks/collectiveRecord.js');
-    await recordCollectives(jobLogDir, ranks);
-  }
+  recordCollectives?.();
   const main = new MainThread();
   tell([...(await main.stacks()), ...systemThreads()].join('\n'));
   port.postMessage({ text: `${text} Stacks of its threads are in ${log}.` } satisfies WatchMessage);
