@@ -3,7 +3,14 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import fc from 'fast-check';
-import { broadcastBytes, gatherJson, launchOf, MpiRanks, mpiSource } from '../../src/collectives/index.js';
+import {
+  broadcastBytes,
+  collectiveNotes,
+  gatherJson,
+  launchOf,
+  MpiRanks,
+  mpiSource,
+} from '../../src/collectives/index.js';
 import { tryNative } from '../../src/compiler/native/compileNatively.js';
 import { mpiLibrary } from '../../src/compiler/native/toolchain/mpiLibrary.js';
 import { newHostArray, sizeOf } from '../../src/compiler/program/tensors.js';
