@@ -222,4 +222,11 @@ export const plantedNumerics: readonly Plant[] = [
     ),
     ...{ truth: 'fails', status: 'broken', says: 'decoding: no rows' },
   },
+  {
+    name: 'noText',
+    mechanism: 'broken',
+    decoder: 'Own.config({ seqlen: 12 })',
+    edits: part('override idsToStrings', 'toStrings'),
+    ...{ truth: 'fails', status: 'broken', says: "Input 'prompts' has no text, so its ids have no strings." },
+  },
 ];

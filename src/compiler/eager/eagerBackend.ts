@@ -72,6 +72,12 @@ function indexError(program: string, error: unknown): IndexError | undefined {
   return new IndexError(program, { ...UNKNOWN_INDEX, problem: problemOf(Number(value), addressed) });
 }
 
+/** Results in the order that was traced: the branches of a choice may give theirs in another order. */
+function inOrder(results: readonly Leaf<tf.Tensor>[], { outputPaths }: Program): Leaf<tf.Tensor>[] {
+  const byPath = new Map(results.map((result) => [result.path, result]));
+  return outputPaths.map((path) => byPath.get(path)!);
+}
+
 /**
  * Checks the shapes and dtypes that the rules inferred against those of the results.
  *
@@ -140,7 +146,7 @@ export async function compileEager(
               const values = storage === undefined ? given.slice() : widen(given as NarrowArray, storage);
               return tf.tensor(values as Float32Array, [...shape], dtype);
             });
-            const results = flattenTree<tf.Tensor>(call(tree), isTensor);
+            const results = inOrder(flattenTree<tf.Tensor>(call(tree), isTensor), program);
             checkResults(results, program);
             results.forEach(({ value }, i) => {
               const spec = program.graph.outputs[i]!;

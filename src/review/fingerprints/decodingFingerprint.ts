@@ -16,7 +16,7 @@ import {
   ofRows,
 } from '../../decoding/index.js';
 import { build, type Config } from '../../hparams/index.js';
-import type { BaseInput, BatchSpecs } from '../../inputs/index.js';
+import { BaseInput, type BatchSpecs } from '../../inputs/index.js';
 import { runInContext } from '../../layers/index.js';
 import type { Decode, SingleTask } from '../../tasks/index.js';
 import { digest, programOf, trace } from './digests.js';
@@ -110,6 +110,14 @@ export function decodingProgramsDigest(...args: Parameters<typeof decodingFuncti
   return begin === undefined ? digest(state, hashes) : digest(state, hashes, trace(...begin).hash);
 }
 
+/** Requires an input whose ids have text, which decodes write. @throws InputError for one without */
+export function checkText({ model }: SingleTask, input: BaseInput): void {
+  // Those of their own methods may read data for text.
+  const { idsToStrings, vocabularyFor } = BaseInput.prototype;
+  const isWithout = input.idsToStrings === idsToStrings && input.vocabularyFor === vocabularyFor;
+  if (isWithout && isDecodable(model)) input.idsToStrings({ shape: [1, 0], data: new Int32Array() });
+}
+
 /**
  * Traces the programs that decode a dataset's prompts, and has the decoder draw by made-up logits: no weights are allocated.
  *
@@ -120,7 +128,9 @@ export async function tryDecoding(
   params: Readonly<Record<string, TensorSpec>>,
   dataset: Config<BaseInput>,
 ): Promise<void> {
-  const prompt = promptSpecs(task, () => build(dataset).paddedBatchSpecs());
+  const input = build(dataset);
+  checkText(task, input);
+  const prompt = promptSpecs(task, () => input.paddedBatchSpecs());
   const functions = decodingFunctions(task, params, dataset.batchSize, prompt);
   if (functions === undefined) return;
   for (const each of [...functions.steps, ...(functions.begin ? [functions.begin] : [])]) programOf(...each);

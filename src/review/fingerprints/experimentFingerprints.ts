@@ -23,7 +23,7 @@ import {
   trainStep,
   WeightedMeans,
 } from '../../tasks/index.js';
-import { decodingProgramsDigest, drawnDigest, promptSpecs } from './decodingFingerprint.js';
+import { checkText, decodingProgramsDigest, drawnDigest, promptSpecs } from './decodingFingerprint.js';
 import {
   digest,
   fingerprintsOf,
@@ -296,7 +296,9 @@ export class Fingerprints {
         const { decode } = task;
         const traces = decodeDatasets.map((dataset) => {
           const { batchSize } = dataset;
-          const prompt = promptSpecs(theTask(), () => build(dataset).paddedBatchSpecs());
+          const input = build(dataset);
+          checkText(theTask(), input);
+          const prompt = promptSpecs(theTask(), () => input.paddedBatchSpecs());
           const settings = [...parts, decode.decoder, batchSize, prompt ?? []];
           return this.decodings.of(settings, () => traced.decoding(batchSize, prompt));
         });

@@ -42,6 +42,23 @@ describe.each(engines)('%s', (_, { engine, available }) => {
   });
 });
 
+test('op by op too, results of a choice go by their names, whichever branch orders them', async () => {
+  const choice = ({ x }: { x: Tensor }) =>
+    ops.cond(
+      tf.greater(tf.sum(x), 0) as Tensor,
+      () => ({ twice: tf.mul(x, 2), thrice: tf.mul(x, 3) }),
+      () => ({ thrice: tf.mul(x, 3), twice: tf.mul(x, 2) }),
+      {},
+    );
+  const executable = await compile(choice, { x: floats([1], 0, 1, 1) }, { engine: 'eager' });
+  for (const value of [1, -1]) {
+    const x = { shape: [1], dtype: 'float32', data: Float32Array.of(value) } as const;
+    const { twice, thrice } = (await executable.run({ x })) as Record<string, { data: Float32Array }>;
+    expect([twice!.data[0], thrice!.data[0]]).toEqual([2 * value, 3 * value]);
+  }
+  await executable.dispose();
+});
+
 const spec = (...shape: number[]) => ({ shape, dtype: 'float32' }) as const;
 
 test('the body is traced once, and the program is no larger for more turns', () => {

@@ -4,11 +4,11 @@ import { z } from 'zod';
 import type { ConfiguredExperiment } from '../../../src/cli/index.js';
 import { type Tensor, tf } from '../../../src/compiler/index.js';
 import { GreedyDecoder, SampleDecoder } from '../../../src/decoding/index.js';
-import { SyntheticLmInput } from '../../../src/inputs/index.js';
 import { Learner, Sgd } from '../../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../../src/models/index.js';
 import { Fingerprints } from '../../../src/review/fingerprints/experimentFingerprints.js';
 import { Decode, F1, SingleTask, Train } from '../../../src/tasks/index.js';
+import { Numbers } from '../../inputs/numbers.js';
 import { eachInput } from '../../keys.js';
 
 /** Losses are larger in the training of one task than in that of another. */
@@ -76,7 +76,7 @@ function experiment(given: typeof base): ConfiguredExperiment {
     evalMetrics,
   };
   const input = (isTraining: boolean, batchSize: number) =>
-    SyntheticLmInput.config({ seqLen: data, vocabSize: 8, isTraining, batchSize, numBatches: 1 });
+    Numbers.config({ seqLen: data, vocabSize: 8, isTraining, batchSize, numBatches: 1 });
   return {
     task: task.config({ ...values, scale: ownField }),
     datasets: [input(true, 1), input(false, 1)],

@@ -8,6 +8,7 @@ import { AdamW, Learner } from '../../../src/learners/index.js';
 import { gpt2Lm, LanguageModel } from '../../../src/models/index.js';
 import { Decode, SingleTask, Train } from '../../../src/tasks/index.js';
 import { traceSteps } from '../../../src/tools/validate/traceSteps.js';
+import { Numbers } from '../../inputs/numbers.js';
 
 class Fails extends LanguageModel {
   override extendStep(): never {
@@ -16,7 +17,11 @@ class Fails extends LanguageModel {
 }
 
 /** Problems of an experiment that decodes so many tokens of its prompts, or more, with a model. */
-async function problems(seqlen: number, model: typeof LanguageModel = LanguageModel) {
+async function problems(
+  seqlen: number,
+  model: typeof LanguageModel = LanguageModel,
+  prompts: typeof SyntheticLmInput = Numbers,
+) {
   const lmTpl = gpt2Lm({ vocabSize: 32, modelDims: 16, numLayers: 1, numHeads: 2, maxSeqLength: 16 });
   const task = SingleTask.config({
     model: model.config({ lmTpl }),
@@ -28,7 +33,7 @@ async function problems(seqlen: number, model: typeof LanguageModel = LanguageMo
   const values = { vocabSize: 32, seqLen: 8, batchSize: 2 };
   const configured = {
     ...{ task, datasets: [SyntheticLmInput.config({ ...values, isTraining: true })] },
-    decodeDatasets: [SyntheticLmInput.config({ ...values, name: 'prompts' })],
+    decodeDatasets: [prompts.config({ ...values, name: 'prompts' })],
   } as unknown as ConfiguredExperiment;
   const found = await traceSteps(configured, build(task));
   return found.map(({ path, error }) => [path, (error as Error).message]);
@@ -36,6 +41,12 @@ async function problems(seqlen: number, model: typeof LanguageModel = LanguageMo
 
 test('decoding that works has no problem', async () => {
   expect(await problems(12)).toEqual([]);
+});
+
+test('prompts without text, which decodes write', async () => {
+  expect(await problems(12, LanguageModel, SyntheticLmInput)).toEqual([
+    ['decodeDatasets[0]', "Input 'prompts' has no text, so its ids have no strings."],
+  ]);
 });
 
 test('a model whose step fails, and a decoder without a length', async () => {
