@@ -3,6 +3,6 @@ import { SyntheticLmInput } from '../../src/inputs/index.js';
 
 export class Numbers extends SyntheticLmInput {
   override idsToStrings({ data }: Parameters<SyntheticLmInput['idsToStrings']>[0]): string[] {
-    return [data.join(' ')];
+    return [Array.from(data).join(' ')];
   }
 }
