@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { globSync } from 'tinyglobby';
 import { defineConfig } from 'vitest/config';
+import { inTurn } from './test/inTurn.js';
 import { longFirst } from './test/longFirst.js';
 
 /** Suites of every day that have this import. */
@@ -21,9 +22,12 @@ const shared = importing(/^import \{ longTest \} from /m);
 const long =
   /\/test\/(package|workflowRuns|faults\/(interruptions|programs)|programs\/(sweepParallel|resumeEngines)|compiler\/onnx\/telemetry)\.long/;
 
+/** All of them; where TURN=n is said, half. */
+const suites = [...globSync('test/**/*.long.ts'), ...repeated, ...shared];
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.long.ts', ...repeated, ...shared],
+    include: inTurn(suites, process.env.TURN),
     allowOnly: true,
     // A campaign ends by its own counts; this only ends one that hangs.
     testTimeout: 3_600_000,

@@ -7,6 +7,7 @@ import type { Config } from '../../src/hparams/index.js';
 import { Embedding } from '../../src/layers/index.js';
 import { Adafactor, AdamW } from '../../src/learners/index.js';
 import type { LanguageModel } from '../../src/models/index.js';
+import { longTest } from '../longTest.js';
 import { configured, Gpt, LeastSquares } from './models.js';
 
 const layerAt = ({ layers }: Analysis, path: string): LayerSummary =>
@@ -53,7 +54,7 @@ test('FLOPs of layers, exactly: 2 M N K a product, 4 B T^2 D in attention', () =
 const products = (l: number, d: number, v: number, t: number): number =>
   l * (24 * d * d + 4 * t * d) + 2 * v * d;
 
-test('FLOPs of the large: 24 D^2 + 4 T D a layer, 2 V D for the logits, and very little besides', () => {
+longTest('FLOPs of the large: 24 D^2 + 4 T D a layer, 2 V D for the logits, and very little besides', () => {
   const large = { layers: 96, dims: 12288, heads: 96, vocab: 50257, time: 2048, batch: 1536 };
   const { forwardFlopsPerToken, flopsPerStep, parameters, tokensPerStep, memory } = analyze(
     configured(Gpt, large),

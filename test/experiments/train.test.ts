@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type Finished, runCommand, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { directories } from './zoo.js';
 
 /** Trains an experiment of this repository with these constants. */
@@ -22,7 +23,7 @@ test('lmCloud.LmCloudSpmdTest', async () => {
   expect(losses(finished).length).toBe(3);
 });
 
-test('lmCloud.SmallMlp learns to say its tokens again', async () => {
+longTest('lmCloud.SmallMlp learns to say its tokens again', async () => {
   const sizes = { inputDim: 16, hiddenDim: 16, numLayer: 2, maxSeqLen: 8, numTrainSteps: 40, lrWarmup: 1 };
   const finished = await train(temporaryDirectory(), 'lmCloud.SmallMlp', { ...sizes, learningRate: 0.03 });
   expect([finished.code, finished.stderr]).toEqual([0, '']);
@@ -30,7 +31,7 @@ test('lmCloud.SmallMlp learns to say its tokens again', async () => {
   expect(later.at(-1)).toBeLessThan(first! - 0.5);
 });
 
-test('c4.C4SpmdAdam, on files that trainFiles and evalFiles name', async () => {
+longTest('c4.C4SpmdAdam, on files that trainFiles and evalFiles name', async () => {
   const directory = temporaryDirectory();
   for (const split of ['train', 'validation']) {
     mkdirSync(join(directory, split));

@@ -4,6 +4,7 @@ import type { HostTensor } from '../../src/compiler/index.js';
 import { build, type Config, derive } from '../../src/hparams/index.js';
 import { ScheduledInput, type SyntheticLmInput } from '../../src/inputs/index.js';
 import { runLoop } from '../../src/programs/loop.js';
+import { longTest } from '../longTest.js';
 import { openJob, tinyOptions, tokens } from '../programs/tinyJob.js';
 
 const phases = [
@@ -51,33 +52,36 @@ test('rows come in the order of the input, cut to the length of their phase', as
   }
 });
 
-test('a run compiles each kind of batch once, counts its tokens, and goes on in a phase with the same bits', async () => {
-  const run = async (numTrainSteps: number, jobLogDir?: string) => {
-    const given = { numTrainSteps, saveIntervalSteps: 100, summaryIntervalSteps: 5 };
-    const options = tinyOptions(given, jobLogDir === undefined ? {} : { jobLogDir });
-    const job = await openJob({ ...options, datasets: [scheduled()] as never });
-    const kinds = new Set<unknown>();
-    const { runSteps } = job.program;
-    job.program.runSteps = async (...args) => {
-      const reports = await runSteps.apply(job.program, args);
-      kinds.add(job.program.executable);
-      return reports;
+longTest(
+  'a run compiles each kind of batch once, counts its tokens, and goes on in a phase with the same bits',
+  async () => {
+    const run = async (numTrainSteps: number, jobLogDir?: string) => {
+      const given = { numTrainSteps, saveIntervalSteps: 100, summaryIntervalSteps: 5 };
+      const options = tinyOptions(given, jobLogDir === undefined ? {} : { jobLogDir });
+      const job = await openJob({ ...options, datasets: [scheduled()] as never });
+      const kinds = new Set<unknown>();
+      const { runSteps } = job.program;
+      job.program.runSteps = async (...args) => {
+        const reports = await runSteps.apply(job.program, args);
+        kinds.add(job.program.executable);
+        return reports;
+      };
+      await runLoop(job.loop);
+      await job.start.state.memory?.toHost();
+      return { ...job, kinds: kinds.size, jobLogDir: options.jobLogDir };
     };
-    await runLoop(job.loop);
-    await job.start.state.memory?.toHost();
-    return { ...job, kinds: kinds.size, jobLogDir: options.jobLogDir };
-  };
-  const whole = await run(5);
-  expect(whole.kinds).toBe(2);
-  // 2 · 4 tokens at steps 1, 2 and 5, and 4 · 8 at steps 3 and 4.
-  expect(whole.run.newest.of('train')!.metrics.num_predictions).toMatchObject({
-    value: (3 * 8 + 2 * 32) / 5,
-  });
-  const first = await run(3);
-  const second = await run(5, first.jobLogDir);
-  expect([...second.start.state.params]).toEqual([...whole.start.state.params]);
-  expect(second.start.state.slots).toEqual(whole.start.state.slots);
-});
+    const whole = await run(5);
+    expect(whole.kinds).toBe(2);
+    // 2 · 4 tokens at steps 1, 2 and 5, and 4 · 8 at steps 3 and 4.
+    expect(whole.run.newest.of('train')!.metrics.num_predictions).toMatchObject({
+      value: (3 * 8 + 2 * 32) / 5,
+    });
+    const first = await run(3);
+    const second = await run(5, first.jobLogDir);
+    expect([...second.start.state.params]).toEqual([...whole.start.state.params]);
+    expect(second.start.state.slots).toEqual(whole.start.state.slots);
+  },
+);
 
 test('phases that cannot be are named before the first batch', () => {
   const built = (edit: Parameters<typeof scheduled>[0]) => () => build(scheduled(edit));

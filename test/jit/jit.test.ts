@@ -4,6 +4,7 @@ import type { Tensor } from '../../src/compiler/index.js';
 import { type JitOptions, jit } from '../../src/jit/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { host, tf } from '../compiler/support.js';
+import { longTest } from '../longTest.js';
 
 test('a function is traced once for each signature', async () => {
   let calls = 0;
@@ -99,28 +100,32 @@ test('the programs used last are kept, until all are freed', async () => {
   );
 });
 
-test.skipIf(!hasCompiler)('programs that are let go free their memory', async () => {
-  const { setFlagsFromString } = await import('node:v8');
-  setFlagsFromString('--expose-gc');
-  const collect = (await import('node:vm')).runInNewContext('gc') as () => void;
-  const f = jit((x: Tensor) => tf.sum(tf.topk(tf.matMul(x as any, x as any, false, true), 2).values), {
-    numThreads: 1,
-    engine: 'native',
-    maxPrograms: 1,
-  });
-  const memory: number[] = [];
-  for (let i = 0; i < 4; i++) {
-    const rows = 3000 + i;
-    await f({ shape: [rows, 2], dtype: 'float32', data: new Float32Array(2 * rows) });
-    expect(f.numPrograms).toBe(1);
-    await new Promise(setImmediate);
-    collect();
-    memory.push(process.memoryUsage().rss / 2 ** 20);
-  }
-  // A program has 36 MB for the product.
-  expect(memory.at(-1)! - memory[0]!, memory.join(' ')).toBeLessThan(64);
-  await f.dispose();
-});
+longTest(
+  'programs that are let go free their memory',
+  async () => {
+    const { setFlagsFromString } = await import('node:v8');
+    setFlagsFromString('--expose-gc');
+    const collect = (await import('node:vm')).runInNewContext('gc') as () => void;
+    const f = jit((x: Tensor) => tf.sum(tf.topk(tf.matMul(x as any, x as any, false, true), 2).values), {
+      numThreads: 1,
+      engine: 'native',
+      maxPrograms: 1,
+    });
+    const memory: number[] = [];
+    for (let i = 0; i < 4; i++) {
+      const rows = 3000 + i;
+      await f({ shape: [rows, 2], dtype: 'float32', data: new Float32Array(2 * rows) });
+      expect(f.numPrograms).toBe(1);
+      await new Promise(setImmediate);
+      collect();
+      memory.push(process.memoryUsage().rss / 2 ** 20);
+    }
+    // A program has 36 MB for the product.
+    expect(memory.at(-1)! - memory[0]!, memory.join(' ')).toBeLessThan(64);
+    await f.dispose();
+  },
+  hasCompiler,
+);
 
 test('a value that is read is an error, or breaks the graph where asked', async () => {
   const clip = (x: Tensor): Tensor => (tf.sum(x).dataSync()[0]! > 3 ? tf.zerosLike(x) : tf.neg(x));

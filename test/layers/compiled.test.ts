@@ -47,6 +47,7 @@ import {
   WeightNormLinear,
 } from '../../src/layers/index.js';
 import { gpt2Lm, LanguageModel } from '../../src/models/index.js';
+import { longTest } from '../longTest.js';
 import { expectAllSame, floats, ids as integers, type Subject, type Tensors } from './engineComparison.js';
 
 type Inputs = Subject['inputs'];
@@ -215,13 +216,14 @@ function languageModels(): Subject[] {
   });
 }
 
-test('layers and language models, in one program', () =>
+longTest('layers and language models, in one program', () =>
   expectAllSame([
     ...called(x, simple),
     ...called(() => ({ x: floats([2, 7, 6, 4], 3, 2) }), ofImages),
     ...[...paddedPoolings(), ...positions(), embedding(), ...attentions(), ...transformers()],
     ...languageModels(),
-  ]));
+  ]),
+);
 
 test('decoding step by step, compiled once for all steps', async () => {
   const lmTpl = gpt2Lm({ vocabSize: V, modelDims: D, numLayers: 2, numHeads: 2, maxSeqLength: T });

@@ -36,6 +36,7 @@ import {
 } from '../../src/models/index.js';
 import { expectAllSame, floats, given, type Host, ids, type Subject } from '../layers/engineComparison.js';
 import { checkSlope, ints, isState, randomTheta, run } from '../layers/helpers.js';
+import { longTest } from '../longTest.js';
 
 type Tensors = Readonly<Record<string, Tensor>>;
 
@@ -292,4 +293,4 @@ test.each(cases.map((each) => [each.title, each] as const))('%s has the gradient
   checkGradient(each),
 );
 
-test('all metrics and gradients are the same on every engine', () => expectAllSame(cases.map(subjectOf)));
+longTest('all metrics and gradients are the same on every engine', () => expectAllSame(cases.map(subjectOf)));

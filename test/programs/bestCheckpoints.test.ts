@@ -8,6 +8,7 @@ import { BestCheckpoints } from '../../src/programs/bestCheckpoints.js';
 import { restoreStates } from '../../src/programs/jobPrograms.js';
 import { runLoop } from '../../src/programs/loop.js';
 import { type Program, type ProgramRun, SaveBest, type SingleTask } from '../../src/tasks/index.js';
+import { longTest } from '../longTest.js';
 import { metricLines } from './runs.js';
 import { openJob, tinyOptions, tokens } from './tinyJob.js';
 
@@ -73,28 +74,31 @@ test('an evaluation or metric that is not there is named; training without evalu
   );
 });
 
-test('the best checkpoints of a run stay beside the newest, also where it was stopped in between', async () => {
-  const best = SaveBest.config({ evaluation: 'eval_test_x', metric: 'total_loss', mode: 'max', keep: 2 });
-  const train = {
-    saveIntervalSteps: 100,
-    saveMaxToKeep: 1,
-    evalIntervalSteps: 1,
-    checkpointPolicies: [best],
-  };
-  const options = tinyOptions({ ...train, numTrainSteps: 3 }, { mode: 'train_and_eval' });
-  const datasets = [...options.datasets, tokens('x', { numBatches: 2, inputRandomSeed: 5 })];
-  for (const numTrainSteps of [3, 6]) {
-    const { jobLogDir } = options;
-    const more = tinyOptions({ ...train, numTrainSteps }, { jobLogDir, mode: 'train_and_eval' });
-    const { loop, list, start } = await openJob({ ...more, datasets: datasets as Config<BaseInput>[] });
-    restoreStates(list, start.restored?.progress ?? { positions: {} });
-    await runLoop(loop);
-  }
-  const values = metricLines(options.jobLogDir)
-    .filter(({ program }) => program === 'eval_test_x')
-    .map((line): [number, number] => [Number(line.step), Number(line['Metrics/total_loss'])]);
-  const ranked = new Map(values.sort(([, a], [, b]) => b - a));
-  const wanted = new Set([...[...ranked.keys()].slice(0, 2), 6]);
-  const left = [...listCheckpoints(join(options.jobLogDir, 'checkpoints')).keys()];
-  expect(left).toEqual([...wanted].sort((a, b) => a - b));
-});
+longTest(
+  'the best checkpoints of a run stay beside the newest, also where it was stopped in between',
+  async () => {
+    const best = SaveBest.config({ evaluation: 'eval_test_x', metric: 'total_loss', mode: 'max', keep: 2 });
+    const train = {
+      saveIntervalSteps: 100,
+      saveMaxToKeep: 1,
+      evalIntervalSteps: 1,
+      checkpointPolicies: [best],
+    };
+    const options = tinyOptions({ ...train, numTrainSteps: 3 }, { mode: 'train_and_eval' });
+    const datasets = [...options.datasets, tokens('x', { numBatches: 2, inputRandomSeed: 5 })];
+    for (const numTrainSteps of [3, 6]) {
+      const { jobLogDir } = options;
+      const more = tinyOptions({ ...train, numTrainSteps }, { jobLogDir, mode: 'train_and_eval' });
+      const { loop, list, start } = await openJob({ ...more, datasets: datasets as Config<BaseInput>[] });
+      restoreStates(list, start.restored?.progress ?? { positions: {} });
+      await runLoop(loop);
+    }
+    const values = metricLines(options.jobLogDir)
+      .filter(({ program }) => program === 'eval_test_x')
+      .map((line): [number, number] => [Number(line.step), Number(line['Metrics/total_loss'])]);
+    const ranked = new Map(values.sort(([, a], [, b]) => b - a));
+    const wanted = new Set([...[...ranked.keys()].slice(0, 2), 6]);
+    const left = [...listCheckpoints(join(options.jobLogDir, 'checkpoints')).keys()];
+    expect(left).toEqual([...wanted].sort((a, b) => a - b));
+  },
+);

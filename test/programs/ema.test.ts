@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { oneProcess } from '../command.js';
+import { longTest } from '../longTest.js';
 import { metricLines, tensorsAt, wholeRun } from './runs.js';
 
 // What passes from one command to the next is in files.
@@ -33,7 +34,7 @@ test('evaluation in training and of checkpoints uses the average if configured',
   expect(await evaluate()).not.toBe(average);
 });
 
-test('an exported file has the parameters that were evaluated', async () => {
+longTest('an exported file has the parameters that were evaluated', async () => {
   const exported = async (...sets: string[]) => {
     const directory = await wholeRun(
       (own) => flags(own, '--mode=train', ...sets.flatMap((set) => ['--set', set])),

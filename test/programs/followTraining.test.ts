@@ -12,6 +12,7 @@ import type { JobOptions } from '../../src/runs/options.js';
 import { acquireLock } from '../../src/system/index.js';
 import { BaseProgram, type ProgramRun } from '../../src/tasks/index.js';
 import { temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { metricLines } from './runs.js';
 import { tinyOptions, tokens } from './tinyJob.js';
 
@@ -50,37 +51,40 @@ function jobs(jobLogDir: string): { readonly train: JobOptions; readonly evaluat
   return { train: { ...train, datasets }, evaluation: { ...train, datasets, mode: 'eval', waitSeconds: 60 } };
 }
 
-test('an evaluation that starts first takes each checkpoint, keeps it meanwhile, and ends with training', async () => {
-  const directory = join(temporaryDirectory(), 'run');
-  const { train, evaluation } = jobs(directory);
-  const evaluating = runJob(evaluation);
-  await runJob(train);
-  await evaluating;
-  const both = (step: number) => [
-    ['eval_test_a', step],
-    ['eval_test_b', step],
-  ];
-  expect(evaluated(directory)).toEqual([...both(0), ...both(2), ...both(4)]);
-  expect(Beside.leases.map((name) => Number(name.slice(-8)))).toEqual([0, 2, 4]);
-  const artifacts = join(directory, '_internal_artifacts');
-  expect(readdirSync(artifacts)).toEqual([]);
-  expect(readdirSync(join(directory, 'checkpoints'))).toEqual(['checkpoint_00000004']);
+longTest(
+  'an evaluation that starts first takes each checkpoint, keeps it meanwhile, and ends with training',
+  async () => {
+    const directory = join(temporaryDirectory(), 'run');
+    const { train, evaluation } = jobs(directory);
+    const evaluating = runJob(evaluation);
+    await runJob(train);
+    await evaluating;
+    const both = (step: number) => [
+      ['eval_test_a', step],
+      ['eval_test_b', step],
+    ];
+    expect(evaluated(directory)).toEqual([...both(0), ...both(2), ...both(4)]);
+    expect(Beside.leases.map((name) => Number(name.slice(-8)))).toEqual([0, 2, 4]);
+    const artifacts = join(directory, '_internal_artifacts');
+    expect(readdirSync(artifacts)).toEqual([]);
+    expect(readdirSync(join(directory, 'checkpoints'))).toEqual(['checkpoint_00000004']);
 
-  // A job that was interrupted with one dataset to go, and others whose record is of another state.
-  const checkpoint = join(directory, 'checkpoints', 'checkpoint_00000004');
-  const { savedAt } = JSON.parse(readFileSync(join(checkpoint, 'metadata.json'), 'utf8'));
-  const again = async (record: { step: number; savedAt: string; pending: string[] }) => {
-    const before = evaluated(directory).length;
-    new JobProgress(evaluation).write(record);
-    await runJob(evaluation);
-    return evaluated(directory).slice(before);
-  };
-  expect(await again({ step: 4, savedAt, pending: ['eval_test_b'] })).toEqual([['eval_test_b', 4]]);
-  expect(await again({ step: 4, savedAt: 'earlier', pending: ['eval_test_b'] })).toEqual(both(4));
-  expect(await again({ step: 2, savedAt, pending: ['eval_test_b'] })).toEqual(both(4));
-  expect(await again({ step: 4, savedAt, pending: [] })).toEqual([]);
-  expect(new JobProgress(evaluation).interrupted()).toBeUndefined();
-}, 60_000);
+    // A job that was interrupted with one dataset to go, and others whose record is of another state.
+    const checkpoint = join(directory, 'checkpoints', 'checkpoint_00000004');
+    const { savedAt } = JSON.parse(readFileSync(join(checkpoint, 'metadata.json'), 'utf8'));
+    const again = async (record: { step: number; savedAt: string; pending: string[] }) => {
+      const before = evaluated(directory).length;
+      new JobProgress(evaluation).write(record);
+      await runJob(evaluation);
+      return evaluated(directory).slice(before);
+    };
+    expect(await again({ step: 4, savedAt, pending: ['eval_test_b'] })).toEqual([['eval_test_b', 4]]);
+    expect(await again({ step: 4, savedAt: 'earlier', pending: ['eval_test_b'] })).toEqual(both(4));
+    expect(await again({ step: 2, savedAt, pending: ['eval_test_b'] })).toEqual(both(4));
+    expect(await again({ step: 4, savedAt, pending: [] })).toEqual([]);
+    expect(new JobProgress(evaluation).interrupted()).toBeUndefined();
+  },
+);
 
 test('a job waits for a checkpoint as long as a process trains, and then for as long as it is told', async () => {
   const jobLogDir = temporaryDirectory();

@@ -5,6 +5,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { SafetensorsFile } from '../../src/checkpoints/index.js';
 import { writeSafetensors } from '../checkpoints/writeSafetensors.js';
 import { oneProcess, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { tensorsAt } from './runs.js';
 
 const run = oneProcess('src/main.ts');
@@ -39,30 +40,33 @@ beforeAll(async () => {
   }
 });
 
-test('all variables, by default; the step and the optimizer begin anew, and a run that resumes loads nothing', async () => {
-  const [directory, source] = [temporaryDirectory(), temporaryDirectory()];
-  cpSync(trained, source, { recursive: true });
-  const given = rules(`checkpoint='${source}'`);
-  const { code, stdout } = await run(flags(directory, atStart, given));
-  expect(code, stdout).toBe(0);
-  expect(stdout).toContain(`\nInitial values of 11 of 11 variables come from ${checkpoint(source, 3)}.\n`);
-  const [ours, theirs] = [tensorsAt(directory, 0), tensorsAt(source, 3)];
-  expect(named(ours, 'params/')).toEqual(named(theirs, 'params/'));
-  expect(named(ours, 'params/')).not.toEqual(named(tensorsAt(fresh, 0), 'params/'));
-  for (const moment of Object.values(named(ours, 'slots/')))
-    expect(new Set(moment as Float32Array)).toEqual(new Set([0]));
-  const record = JSON.parse(readFileSync(join(directory, 'init_from_checkpoint.json'), 'utf8'));
-  expect(record).toMatchObject({
-    checkpoints: [{ path: checkpoint(source, 3), experiment: 'tiny.Tiny', step: 3 }],
-    notLoaded: [],
-  });
-  expect(record.checkpoints[0].variables['lm/softmax/w']).toBe('lm/softmax/w');
+longTest(
+  'all variables, by default; the step and the optimizer begin anew, and a run that resumes loads nothing',
+  async () => {
+    const [directory, source] = [temporaryDirectory(), temporaryDirectory()];
+    cpSync(trained, source, { recursive: true });
+    const given = rules(`checkpoint='${source}'`);
+    const { code, stdout } = await run(flags(directory, atStart, given));
+    expect(code, stdout).toBe(0);
+    expect(stdout).toContain(`\nInitial values of 11 of 11 variables come from ${checkpoint(source, 3)}.\n`);
+    const [ours, theirs] = [tensorsAt(directory, 0), tensorsAt(source, 3)];
+    expect(named(ours, 'params/')).toEqual(named(theirs, 'params/'));
+    expect(named(ours, 'params/')).not.toEqual(named(tensorsAt(fresh, 0), 'params/'));
+    for (const moment of Object.values(named(ours, 'slots/')))
+      expect(new Set(moment as Float32Array)).toEqual(new Set([0]));
+    const record = JSON.parse(readFileSync(join(directory, 'init_from_checkpoint.json'), 'utf8'));
+    expect(record).toMatchObject({
+      checkpoints: [{ path: checkpoint(source, 3), experiment: 'tiny.Tiny', step: 3 }],
+      notLoaded: [],
+    });
+    expect(record.checkpoints[0].variables['lm/softmax/w']).toBe('lm/softmax/w');
 
-  rmSync(source, { recursive: true });
-  const resumed = await run(flags(directory, 'task.train.numTrainSteps=1', given));
-  expect(resumed.code, resumed.stderr).toBe(0);
-  expect(resumed.stdout).not.toContain('Initial values');
-});
+    rmSync(source, { recursive: true });
+    const resumed = await run(flags(directory, 'task.train.numTrainSteps=1', given));
+    expect(resumed.code, resumed.stderr).toBe(0);
+    expect(resumed.stdout).not.toContain('Initial values');
+  },
+);
 
 test('rules map paths, read averages, and leave variables their own values', async () => {
   const directory = temporaryDirectory();
@@ -180,52 +184,55 @@ test('--checkpoint=PATH evaluates the checkpoint of another run', async () => {
   );
 });
 
-test('frozen variables have no slots; when they are frozen no longer, the optimizer starts anew for them', async () => {
-  const directory = temporaryDirectory();
-  const settings = [
-    ...['task.train.learner.optimizer.emaDecay=0.5', 'task.train.evalUseEmaStates=true'],
-    rules(`checkpoint='${trained}'`),
-  ];
-  const given = (...more: string[]) => [...flags(directory, ...settings, ...more), '--mode=train_and_eval'];
-  const frozen = await run(
-    given('numTrainSteps=2', "task.train.learner.bpropVariableExclusion=['lm/softmax/.*']"),
-  );
-  expect(frozen.code, frozen.stderr).toBe(0);
-  const [before, after] = [tensorsAt(trained, 3), tensorsAt(directory, 2)];
-  const own = Object.keys(named(after, 'params/'));
-  expect(own).toContain('lm/softmax/w');
-  const trainedOnes = own.filter((name) => !name.startsWith('lm/softmax/'));
-  for (const slot of ['m', 'v', 'ema'])
-    expect(Object.keys(named(after, `slots/${slot}/`)).sort()).toEqual(trainedOnes.sort());
-  expect(after['params/lm/softmax/w']).toEqual(before['params/lm/softmax/w']);
+longTest(
+  'frozen variables have no slots; when they are frozen no longer, the optimizer starts anew for them',
+  async () => {
+    const directory = temporaryDirectory();
+    const settings = [
+      ...['task.train.learner.optimizer.emaDecay=0.5', 'task.train.evalUseEmaStates=true'],
+      rules(`checkpoint='${trained}'`),
+    ];
+    const given = (...more: string[]) => [...flags(directory, ...settings, ...more), '--mode=train_and_eval'];
+    const frozen = await run(
+      given('numTrainSteps=2', "task.train.learner.bpropVariableExclusion=['lm/softmax/.*']"),
+    );
+    expect(frozen.code, frozen.stderr).toBe(0);
+    const [before, after] = [tensorsAt(trained, 3), tensorsAt(directory, 2)];
+    const own = Object.keys(named(after, 'params/'));
+    expect(own).toContain('lm/softmax/w');
+    const trainedOnes = own.filter((name) => !name.startsWith('lm/softmax/'));
+    for (const slot of ['m', 'v', 'ema'])
+      expect(Object.keys(named(after, `slots/${slot}/`)).sort()).toEqual(trainedOnes.sort());
+    expect(after['params/lm/softmax/w']).toEqual(before['params/lm/softmax/w']);
 
-  // The average of a frozen variable is the variable.
-  const average = temporaryDirectory();
-  const loaded = await run(
-    flags(average, atStart, rules(`checkpoint='${directory}', loadRules=[['(.*)', 'ema/{}']]`)),
-  );
-  expect(loaded.code, loaded.stderr).toBe(0);
-  const taken = named(tensorsAt(average, 0), 'params/');
-  expect(taken).toEqual({
-    ...named(after, 'slots/ema/'),
-    ...Object.fromEntries(
-      own.filter((name) => !trainedOnes.includes(name)).map((name) => [name, after[`params/${name}`]]),
-    ),
-  });
-  const evaluated = await run([...flags(directory, ...settings), '--mode=eval']);
-  expect(evaluated.code, evaluated.stderr).toBe(0);
+    // The average of a frozen variable is the variable.
+    const average = temporaryDirectory();
+    const loaded = await run(
+      flags(average, atStart, rules(`checkpoint='${directory}', loadRules=[['(.*)', 'ema/{}']]`)),
+    );
+    expect(loaded.code, loaded.stderr).toBe(0);
+    const taken = named(tensorsAt(average, 0), 'params/');
+    expect(taken).toEqual({
+      ...named(after, 'slots/ema/'),
+      ...Object.fromEntries(
+        own.filter((name) => !trainedOnes.includes(name)).map((name) => [name, after[`params/${name}`]]),
+      ),
+    });
+    const evaluated = await run([...flags(directory, ...settings), '--mode=eval']);
+    expect(evaluated.code, evaluated.stderr).toBe(0);
 
-  const resumed = await run(given('numTrainSteps=2', 'task.train.numTrainSteps=3'));
-  expect(resumed.code, resumed.stderr).toBe(0);
-  expect(resumed.stdout).toContain(
-    "\nNo longer frozen, with the optimizer's state of a first step: lm/softmax/w.\n",
-  );
-  const last = tensorsAt(directory, 3);
-  expect(Object.keys(named(last, 'slots/ema/')).sort()).toEqual(own.sort());
-  const [value, ema] = [last['params/lm/softmax/w']!, last['slots/ema/lm/softmax/w']!];
-  const start = before['params/lm/softmax/w']!;
-  expect(value).not.toEqual(start);
-  // The average moves by 1 - (1 + 2) / (10 + 2) at the third step.
-  const moved = (values: ArrayLike<number | bigint>) => Number(values[0]) - Number(start[0]);
-  expect(moved(ema) / moved(value)).toBeCloseTo(0.75, 2);
-});
+    const resumed = await run(given('numTrainSteps=2', 'task.train.numTrainSteps=3'));
+    expect(resumed.code, resumed.stderr).toBe(0);
+    expect(resumed.stdout).toContain(
+      "\nNo longer frozen, with the optimizer's state of a first step: lm/softmax/w.\n",
+    );
+    const last = tensorsAt(directory, 3);
+    expect(Object.keys(named(last, 'slots/ema/')).sort()).toEqual(own.sort());
+    const [value, ema] = [last['params/lm/softmax/w']!, last['slots/ema/lm/softmax/w']!];
+    const start = before['params/lm/softmax/w']!;
+    expect(value).not.toEqual(start);
+    // The average moves by 1 - (1 + 2) / (10 + 2) at the third step.
+    const moved = (values: ArrayLike<number | bigint>) => Number(values[0]) - Number(start[0]);
+    expect(moved(ema) / moved(value)).toBeCloseTo(0.75, 2);
+  },
+);

@@ -6,13 +6,14 @@ import { expect, test } from 'vitest';
 import { fromJSON, toJSON } from '../../src/hparams/index.js';
 import { registerLibrary } from '../../src/rooms.js';
 import { oneProcess, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { trainLosses } from './runs.js';
 
 const landed = fileURLToPath(new URL('../fixtures/landed', import.meta.url));
 const run = oneProcess('src/main.ts');
 const flags = ['--exp=Tiny', '--set', 'modelDims=8', '--engine=onnx', '--num_threads=1'];
 
-test('a job resumes from its checkpoint, and appends to its metrics', async () => {
+longTest('a job resumes from its checkpoint, and appends to its metrics', async () => {
   const directory = temporaryDirectory();
   cpSync(join(landed, 'job'), directory, { recursive: true });
   const { code, stdout } = await run([...flags, '--set', 'numTrainSteps=6', `--job_log_dir=${directory}`]);

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { readRun } from '../../src/runs/runSummary.js';
 import { oneProcess, project, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { metricLines, stateAt, untimedLines } from './runs.js';
 
 const run = oneProcess('src/main.ts', fileURLToPath(new URL('../fixtures/faults', import.meta.url)));
@@ -24,7 +25,7 @@ const programsAt = (directory: string) =>
 const validation = ['eval_train', 'eval_test_validation', 'eval_test_rolling'];
 const at = (step: number, ...programs: readonly string[]) => programs.map((program) => `${step} ${program}`);
 
-test('early stopping: ends at the requested step, runs the final programs, and saves', async () => {
+longTest('early stopping: ends at the requested step, runs the final programs, and saves', async () => {
   const directory = temporaryDirectory();
   const { code, stdout, stderr } = await run(flags(directory));
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -107,7 +108,7 @@ test('a tracked metric: the best checkpoint outlives later ones, and training en
   });
 });
 
-test('a tracked metric survives a restart; what it needs is named', async () => {
+longTest('a tracked metric survives a restart; what it needs is named', async () => {
   const directory = temporaryDirectory();
   expect((await run(flagsOf('Tracked', directory, 'datasets[0].failsAt=7'))).code).toBe(1);
   expect(await run(flagsOf('Tracked', directory))).toMatchObject({

@@ -10,6 +10,7 @@ import { runLoop } from '../../src/programs/loop.js';
 import { heldByEngine, trainStateOf } from '../../src/programs/taskState.js';
 import { TrainProgram } from '../../src/programs/trainProgram.js';
 import { MultiTask, SingleTask, Train } from '../../src/tasks/index.js';
+import { longTest } from '../longTest.js';
 import { openJob, tinyOptions, tokens } from './tinyJob.js';
 
 const pattern = ['copy', 'lm', 'copy', 'copy', 'lm'];
@@ -116,7 +117,7 @@ test('each task moves the variables as it would alone, by its own data, learner,
   expect(task.layout('copy').groups.map(({ name }) => name)).not.toContain('frozen');
 });
 
-test('a run that goes on has the bits of one that did not stop, and tells metrics by name', async () => {
+longTest('a run that goes on has the bits of one that did not stop, and tells metrics by name', async () => {
   const { start } = await whole;
   const first = await run(3);
   const second = await run(5, first.options.jobLogDir);

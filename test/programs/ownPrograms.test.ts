@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { oneProcess, project, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { metricLines, stateAt, untimedLines } from './runs.js';
 
 const run = oneProcess('src/main.ts', fileURLToPath(new URL('../fixtures/faults', import.meta.url)));
@@ -59,7 +60,7 @@ test('the value of other data: told as an evaluation, its best checkpoint named'
   expect(metadata.best).toEqual({ step: at, metric: 'best_of_other/log_pplx', value: Math.min(...losses) });
 });
 
-test('an error is reported by a hook, and a run that goes on comes to the same', async () => {
+longTest('an error is reported by a hook, and a run that goes on comes to the same', async () => {
   const directory = temporaryDirectory();
   const failing = flags(directory, 'datasets[0].failsAt=7', 'task.train.programs[1].failsIn=onError');
   const { code, stdout, stderr } = await run(failing);

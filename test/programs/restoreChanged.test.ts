@@ -9,6 +9,7 @@ import { runLoop } from '../../src/programs/loop.js';
 import { restoredLines } from '../../src/programs/startingCheckpoint.js';
 import type { JobOptions } from '../../src/runs/index.js';
 import { temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { openJob, tinyOptions } from './tinyJob.js';
 
 const trained = tinyOptions({ numTrainSteps: 2 });
@@ -20,7 +21,7 @@ const changed = (jobLogDir: string): JobOptions => {
   return { ...options, restoreChanged: 'apply' };
 };
 
-test('what fits is restored, the rest begins as in a new run, and the same command goes on', async () => {
+longTest('what fits is restored, the rest begins as in a new run, and the same command goes on', async () => {
   await runLoop((await openJob(trained)).loop);
   const options = changed(trained.jobLogDir);
   await expect(openJob({ ...options, restoreChanged: undefined })).rejects.toThrow('--restore_changed');

@@ -27,7 +27,7 @@ beforeAll(async () => {
   uninterrupted = await wholeRun(flags);
 });
 
-test('SIGKILL at a random step, twice, then to the end', async () => {
+longTest('SIGKILL at a random step, twice, then to the end', async () => {
   const directory = await killedRun(flags, steps - 10);
   expect(finalState(directory).equals(finalState(uninterrupted))).toBe(true);
   expect(untimedLines(directory)).toEqual(untimedLines(uninterrupted));
@@ -75,7 +75,7 @@ longTest('in bfloat16 too; a run in float32 can go on in it', async () => {
   expect(trainLosses(changed).at(-1)![0]).toBe(steps + 5);
 });
 
-test('a finished run that is restarted evaluates and decodes without another step', async () => {
+longTest('a finished run that is restarted evaluates and decodes without another step', async () => {
   const directory = temporaryDirectory();
   cpSync(uninterrupted, directory, { recursive: true });
   const again = await lookAt(flags(directory, 'train_and_decode'));

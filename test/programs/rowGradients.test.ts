@@ -32,6 +32,7 @@ import { trainStateOf } from '../../src/programs/taskState.js';
 import type { JobOptions } from '../../src/runs/options.js';
 import { SingleTask, Train, trainStep } from '../../src/tasks/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { longTest } from '../longTest.js';
 import { ranksInProcess } from './ranks/ranksInProcess.js';
 
 const ROWS = 4;
@@ -193,7 +194,7 @@ describe.each(['onnx', ...(hasCompiler ? ['native' as const] : [])] as const)('o
     }
   });
 
-  test('ranks have the bits of one process, and hand each other rows', async () => {
+  longTest('ranks have the bits of one process, and hand each other rows', async () => {
     const learner = learnerOf(
       AdamW.config({ learningRate: 0.1, lazyUpdate: true, clipGradientNormToValue: 0.2 }),
     );

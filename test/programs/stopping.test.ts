@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { isAlive } from '../../src/system/processes.js';
 import { type Running, startCommand, temporaryDirectory } from '../command.js';
 import { folderOf, gccThat } from '../compiler/native/toolchain/fakes.js';
+import { longTest } from '../longTest.js';
 import { stepReached, trainLosses } from './runs.js';
 
 const flags = (directory: string, ...more: string[]) => [
@@ -44,7 +45,7 @@ test.each<[string, number, string, (run: Running) => unknown]>([
   expect(saved).toBe(last);
 });
 
-test('the eager engine, which keeps the event loop busy, answers after a step', async () => {
+longTest('the eager engine, which keeps the event loop busy, answers after a step', async () => {
   const directory = temporaryDirectory();
   const run = await begun(directory, {}, '--engine=eager');
   run.child.kill('SIGINT');
@@ -53,7 +54,7 @@ test('the eager engine, which keeps the event loop busy, answers after a step', 
   expect(saved).toBe(last);
 });
 
-test('a run that was started with nohup outlives its terminal', async () => {
+longTest('a run that was started with nohup outlives its terminal', async () => {
   const directory = temporaryDirectory();
   const run = await begun(directory, { _: '/usr/bin/nohup' });
   const before = trainLosses(directory).at(-1)![0];
@@ -63,7 +64,7 @@ test('a run that was started with nohup outlives its terminal', async () => {
   expect((await run.finished).code).toBe(143);
 });
 
-test('a signal during compilation ends the run at once, with the compiler and its children', async () => {
+longTest('a signal during compilation ends the run at once, with the compiler and its children', async () => {
   const root = temporaryDirectory();
   const log = join(root, 'pids');
   const folder = folderOf({ gcc: gccThat(`sleep 1000 &\necho $$ $! >> '${log}'\nwait`) });

@@ -151,7 +151,7 @@ test.each([
   },
 );
 
-test('a run that fails does not keep the others from running', async () => {
+longTest('a run that fails does not keep the others from running', async () => {
   const directory = temporaryDirectory();
   const paths = ['--sweep', 'dataPath=corpus/none.txt,corpus/counting.txt'];
   const { code, stdout, stderr } = await runCommand(flags(directory, 2, ...paths));

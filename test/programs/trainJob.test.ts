@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { oneProcess, project, startCommand, temporaryDirectory } from '../command.js';
 import { answers } from '../fixtures/faults/experiments/answers.js';
+import { longTest } from '../longTest.js';
 import { readEvents } from '../summaries/readEvents.js';
 import { stateAt, stepReached, untimedLines as untimed } from './runs.js';
 
@@ -99,7 +100,7 @@ test.each(['timer', 'rejection'])('an error that nobody awaits, by a %s: the sam
   await expectToGoOn(directory);
 });
 
-test('an input that never answers ends the run, saved, and an evaluation of it', async () => {
+longTest('an input that never answers ends the run, saved, and an evaluation of it', async () => {
   const directory = temporaryDirectory();
   const never = (dataset: number, at: number, ...more: string[]) => {
     const sets = [`datasets[${dataset}].straysAt=${at}`, `datasets[${dataset}].strays=never`];
@@ -114,25 +115,28 @@ test('an input that never answers ends the run, saved, and an evaluation of it',
   expect(await never(1, 2, '--mode=eval')).toMatchObject({ code: 1, stderr: told });
 });
 
-test('a corpus deleted before its prefetch thread reads it is named, and the state is saved', async () => {
-  const directory = temporaryDirectory();
-  const deleted = join(directory, 'counting.txt');
-  cpSync(corpus, deleted);
-  const reading = ['datasets[0].deletesAt=1', 'datasets[0].prefetchBatches=2', `dataPath=${deleted}`];
-  const unending = ['numTrainSteps', 'task.train.evalIntervalSteps', 'task.train.summaryIntervalSteps'];
-  const sets = [
-    ...reading,
-    ...[...unending, 'task.train.saveIntervalSteps'].map((path) => `${path}=100000000`),
-  ];
-  const { code, stdout, stderr } = await run([...flags(directory, ...sets), '--mode=train']);
-  expect({ code, stderr }).toEqual({
-    code: 1,
-    stderr: `Input 'train' failed in its prefetch thread: ${deleted} was deleted after the start. Restore it.\n`,
-  });
-  const saved = checkpoints(directory).at(-1)!;
-  expect(saved).toBeGreaterThan(1);
-  expect(stdout).toContain(`\nSaved at step ${saved} of 100000000; the same command goes on from there.\n`);
-});
+longTest(
+  'a corpus deleted before its prefetch thread reads it is named, and the state is saved',
+  async () => {
+    const directory = temporaryDirectory();
+    const deleted = join(directory, 'counting.txt');
+    cpSync(corpus, deleted);
+    const reading = ['datasets[0].deletesAt=1', 'datasets[0].prefetchBatches=2', `dataPath=${deleted}`];
+    const unending = ['numTrainSteps', 'task.train.evalIntervalSteps', 'task.train.summaryIntervalSteps'];
+    const sets = [
+      ...reading,
+      ...[...unending, 'task.train.saveIntervalSteps'].map((path) => `${path}=100000000`),
+    ];
+    const { code, stdout, stderr } = await run([...flags(directory, ...sets), '--mode=train']);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `Input 'train' failed in its prefetch thread: ${deleted} was deleted after the start. Restore it.\n`,
+    });
+    const saved = checkpoints(directory).at(-1)!;
+    expect(saved).toBeGreaterThan(1);
+    expect(stdout).toContain(`\nSaved at step ${saved} of 100000000; the same command goes on from there.\n`);
+  },
+);
 
 test('a shape error in a custom layer names its path, and its file and line before those of the framework', async () => {
   const sets = ['--set', `dataPath=${corpus}`];
@@ -191,7 +195,7 @@ test('a failing evaluation or decode is reported, and training continues', async
   expect(of(directory, false)).toEqual(of(whole, false));
 });
 
-test('or training stops, saves, and later resumes with the missing evaluations', async () => {
+longTest('or training stops, saves, and later resumes with the missing evaluations', async () => {
   const directory = temporaryDirectory();
   const stopping = flags(directory, 'datasets[2].failsAt=0', 'task.train.onEvalError=stop');
   const { code, stdout, stderr } = await run(stopping);
@@ -236,44 +240,50 @@ test('consecutive invalid steps end the run; the good checkpoint before them sta
   );
 });
 
-test('steps beyond the last gradient norms are left out with their rows told, up to a budget, also over a resumption', async () => {
-  const sets = [
-    ...[
-      'numTrainSteps=90',
-      'datasets[0].scrambledAt=[70,80]',
-      'learningRate=3e-3',
-      'task.train.evalIntervalSteps=100',
-    ],
-    ...[
-      'task.train.summaryIntervalSteps=100',
-      'task.train.decodeIntervalSteps=100',
-      'task.train.lossSpikeSigma=3',
-    ],
-    ...['task.train.learner.skipStepGradientNormSigma=6', 'task.train.learner.skipStepGradientNormWindow=40'],
-  ];
-  const [ended, undisturbed] = [temporaryDirectory(), temporaryDirectory()];
-  const { code, stdout, stderr } = await run(flags(ended, ...sets, 'task.train.invalidStepBudget=1'));
-  expect({ code, stderr }).toEqual({
-    code: 1,
-    stderr: expect.stringMatching(
-      /^Training ended at step 81 of 90: of the last 1000 steps the updates of 2 were left out, loss [\d.]+, gradient norm [\d.]+\. The gradients before set a bound of [\d.]+ \(learner\.skipStepGradientNormSigma is 6\)\. The newest checkpoint before them is that of step \d+; it is kept\. A lower learning rate or clipGradientNormToValue of the optimizer may help; task\.train\.invalidStepBudget is 1, and null goes on nevertheless\.\n$/,
-    ),
-  });
-  expect(stdout).toMatch(
-    /\nStep 71: Loss [\d.]+ is a spike, above [\d.]+: the step had the rows tokens (\d+) to \d+ of split 'train', tokens \d+ to \d+ of split 'train'\.\n/,
-  );
-  for (const directory of [ended, undisturbed])
-    expect(await run(flags(directory, ...sets))).toMatchObject({ code: 0, stderr: '' });
-  expect(stateAt(ended, 90).equals(stateAt(undisturbed, 90))).toBe(true);
-  expect(untimed(ended)).toEqual(untimed(undisturbed));
-  const spikes = untimed(undisturbed).filter(({ program }) => program === 'loss_spikes');
-  expect(spikes.map(({ step, rows }) => [step, (rows as unknown as string[]).length])).toEqual([
-    [71, 2],
-    [81, 2],
-  ]);
-});
+longTest(
+  'steps beyond the last gradient norms are left out with their rows told, up to a budget, also over a resumption',
+  async () => {
+    const sets = [
+      ...[
+        'numTrainSteps=90',
+        'datasets[0].scrambledAt=[70,80]',
+        'learningRate=3e-3',
+        'task.train.evalIntervalSteps=100',
+      ],
+      ...[
+        'task.train.summaryIntervalSteps=100',
+        'task.train.decodeIntervalSteps=100',
+        'task.train.lossSpikeSigma=3',
+      ],
+      ...[
+        'task.train.learner.skipStepGradientNormSigma=6',
+        'task.train.learner.skipStepGradientNormWindow=40',
+      ],
+    ];
+    const [ended, undisturbed] = [temporaryDirectory(), temporaryDirectory()];
+    const { code, stdout, stderr } = await run(flags(ended, ...sets, 'task.train.invalidStepBudget=1'));
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^Training ended at step 81 of 90: of the last 1000 steps the updates of 2 were left out, loss [\d.]+, gradient norm [\d.]+\. The gradients before set a bound of [\d.]+ \(learner\.skipStepGradientNormSigma is 6\)\. The newest checkpoint before them is that of step \d+; it is kept\. A lower learning rate or clipGradientNormToValue of the optimizer may help; task\.train\.invalidStepBudget is 1, and null goes on nevertheless\.\n$/,
+      ),
+    });
+    expect(stdout).toMatch(
+      /\nStep 71: Loss [\d.]+ is a spike, above [\d.]+: the step had the rows tokens (\d+) to \d+ of split 'train', tokens \d+ to \d+ of split 'train'\.\n/,
+    );
+    for (const directory of [ended, undisturbed])
+      expect(await run(flags(directory, ...sets))).toMatchObject({ code: 0, stderr: '' });
+    expect(stateAt(ended, 90).equals(stateAt(undisturbed, 90))).toBe(true);
+    expect(untimed(ended)).toEqual(untimed(undisturbed));
+    const spikes = untimed(undisturbed).filter(({ program }) => program === 'loss_spikes');
+    expect(spikes.map(({ step, rows }) => [step, (rows as unknown as string[]).length])).toEqual([
+      [71, 2],
+      [81, 2],
+    ]);
+  },
+);
 
-test('where nothing can be saved, the error is still that of the run', async () => {
+longTest('where nothing can be saved, the error is still that of the run', async () => {
   const directory = temporaryDirectory();
   const training = startCommand(
     flags(directory, 'numTrainSteps=60', 'task.train.summaryIntervalSteps=1'),
@@ -304,7 +314,7 @@ test('more ids than the model has are an error before the first step', async () 
   expect(existsSync(join(directory, 'experiment.json'))).toBe(false);
 });
 
-test("tasks' score and predict metrics are those of their examples", async () => {
+longTest("tasks' score and predict metrics are those of their examples", async () => {
   const directory = temporaryDirectory();
   const { code, stderr, stdout } = await run([
     ...['--exp=answers.Answers', `--job_log_dir=${directory}`, '--mode=train_and_decode'],

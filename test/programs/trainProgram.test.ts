@@ -4,6 +4,7 @@ import { type Tensor, tf } from '../../src/compiler/index.js';
 import { type Batch, EndOfData, type InputSource } from '../../src/inputs/index.js';
 import { LanguageModel, type TensorBatch } from '../../src/models/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
+import { longTest } from '../longTest.js';
 import { tinyTraining, tokens } from './tinyTraining.js';
 
 /** An input that ends after so many batches, with a NaN among the weights of batch number `bad`, counted from 0. */
@@ -112,7 +113,7 @@ describe.skipIf(!hasCompiler)('steps of machine code', () => {
     );
   });
 
-  test('are at most as many a call as there is memory for', async () => {
+  longTest('are at most as many a call as there is memory for', async () => {
     // 9 rows of 16 tokens; what a model does not read may be large.
     const ofMegabytes = (size: number): InputSource => {
       const input = tokens();

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { fromJSON } from '../../src/index.js';
 import { oneProcess, temporaryDirectory } from '../command.js';
 import { engines } from '../compiler/engines.js';
+import { longTest } from '../longTest.js';
 
 const run = oneProcess('src/main.ts');
 
@@ -47,7 +48,7 @@ test('a run records its experiment, its final configs, and the origins of consta
   expect(existsSync(join(directory, 'summaries/train'))).toBe(true);
 });
 
-test('a resume with changed settings tells them, and keeps the earlier record', async () => {
+longTest('a resume with changed settings tells them, and keeps the earlier record', async () => {
   const directory = temporaryDirectory();
   const trained = async (...sets: string[]) => {
     const { code, stdout, stderr } = await run([

@@ -123,7 +123,7 @@ describe('runs', () => {
     JSON.parse(readFileSync(join(directory, 'experiment.json'), 'utf8')).machine;
   const changes = (stdout: string) => stdout.split('\n').filter((text) => text.includes('another'));
 
-  test('under other threads and in another precision', async () => {
+  longTest('under other threads and in another precision', async () => {
     const directory = temporaryDirectory();
     const first = await run(directory, 2, '--num_threads=1', '--engine=onnx');
     expect(changes(first)).toEqual([]);

@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 
 const user = process.geteuid?.();
 const path = (name: string) => fileURLToPath(new URL(`../../src/system/${name}`, import.meta.url));
@@ -81,7 +82,7 @@ test('a folder that is removed before tsx keeps something in it comes back for i
     expect([folder, statSync(join(cache, folder)).mode & 0o777]).toEqual([folder, 0o700]);
 });
 
-test('a cache that others can write to is not used', () => {
+longTest('a cache that others can write to is not used', () => {
   const { cache, run } = setUp();
   const loader = ['--import', pathToFileURL(path('typescript.js')).href];
   run(...loader);

@@ -21,6 +21,7 @@ import { configured, Gpt } from '../analysis/models.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
 import { Tiny } from '../fixtures/project/experiments/tiny.js';
 import { noise } from '../learners/fixtures.js';
+import { longTest } from '../longTest.js';
 
 interface Outputs {
   loss: HostTensor;
@@ -60,7 +61,7 @@ async function stepOf(numSubBatches: number, engine: Engine): Promise<Outputs> {
 }
 
 describe.each(engines)('on %s', (engine) => {
-  test('loss, metrics and gradients are those of the undivided batch, by weights', async () => {
+  longTest('loss, metrics and gradients are those of the undivided batch, by weights', async () => {
     const whole = await stepOf(1, engine);
     for (const count of [3, 6]) {
       const parts = await stepOf(count, engine);

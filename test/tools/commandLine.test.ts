@@ -11,6 +11,7 @@ import { paintFor, plain } from '../../src/system/text/terminalOutput.js';
 import { commandHelp } from '../../src/tools/command.js';
 import { commands } from '../../src/tools/commands.js';
 import { oneProcess, runLuthier, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 
 const names = Object.keys(commands);
 const luthier = oneProcess('src/tools/commandLine.ts');
@@ -49,7 +50,7 @@ describe('luthier', () => {
     ]);
   });
 
-  it('runs in any directory, by a link to it, as package managers make one', () => {
+  longTest('runs in any directory, by a link to it, as package managers make one', () => {
     const directory = temporaryDirectory();
     const link = join(directory, 'luthier');
     symlinkSync(fileURLToPath(new URL('../../src/tools/luthier.js', import.meta.url)), link);

@@ -3,11 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { oneProcess, runLuthier, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 
 const luthier = oneProcess('src/tools/commandLine.ts');
 
 describe('luthier graph', () => {
-  it('draws all configs as SVG', async () => {
+  longTest('draws all configs as SVG', async () => {
     const { code, stdout } = await runLuthier(['graph', 'tiny.Tiny']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^<\?xml [\s\S]*<svg [\s\S]*<\/svg>\n$/);

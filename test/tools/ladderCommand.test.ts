@@ -9,6 +9,7 @@ import { Study, trialName } from '../../src/search/studies/index.js';
 import { parseArguments } from '../../src/tools/command.js';
 import { ladderCommand } from '../../src/tools/ladderCommand.js';
 import { temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 
 async function report(...argv: string[]) {
   const args = await parseArguments('ladder', ladderCommand, argv, () => {});
@@ -47,7 +48,7 @@ async function studied(sizes: readonly number[], loss = law): Promise<string> {
   return directory;
 }
 
-test('a law, the next size, a size that is asked for, and a picture', async () => {
+longTest('a law, the next size, a size that is asked for, and a picture', async () => {
   const directory = await studied([8, 16, 32, 64]);
   const picture = join(directory, 'ladder.svg');
   const { text, json } = await report(directory, `--picture=${picture}`);

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { oneProcess, runLuthier } from '../command.js';
+import { longTest } from '../longTest.js';
 import { oddProblems, oddProject } from './oddFiles.js';
 
 const directory = oddProject();
@@ -19,7 +20,7 @@ test('list names what it cannot read, passes over what is hidden, and goes on', 
   expect(code).toBe(0);
 });
 
-test('validate fails for each that it cannot read, and checks the others', async () => {
+longTest('validate fails for each that it cannot read, and checks the others', async () => {
   const { stdout, code } = await runLuthier(['validate', '--level=resolve', '--format=json'], directory);
   const { experiments } = JSON.parse(stdout);
   expect(experiments.map(({ name, state }: { name: string; state: string }) => [name, state]).sort()).toEqual(

@@ -15,6 +15,7 @@ import {
 import { roundOperand } from '../../../src/compiler/program/precision.js';
 import { loadMapFile } from '../../../src/files/index.js';
 import { temporaryDirectory } from '../../command.js';
+import { longTest } from '../../longTest.js';
 import { floats } from '../support.js';
 import { hasCompiler, sharedBytes } from './compilerSupport.js';
 import { f32, tf } from './plans.js';
@@ -202,37 +203,40 @@ describe.skipIf(!hasCompiler)('packed operands', () => {
     expect(await moreBytes()).toBe(0);
   });
 
-  it('of bfloat16 take two bytes an element by either instructions, and float32 instructions give the bits of operands packed anew', async () => {
-    const w = weights(1);
-    const rounded = (products: Bfloat16Products, rows: number, frozen = ['w']) =>
-      compile(
-        ({ x, w }: any) => ({ y: withPrecision('bfloat16', () => tf.matMul(x, w)) }),
-        { x: f32(rows, depth), w: f32(depth, columns) },
-        { engine: 'native', numThreads: 2, name: products, bfloat16Products: products, frozen },
-      );
-    const x = roundOperand(floats([3, depth], -1, 1, 3).data as Float32Array, 'bfloat16');
-    const exact = roundOperand(w, 'bfloat16');
-    const results: number[][] = [];
-    for (const products of ['bf16 instructions', 'float32 instructions'] as const) {
-      const [few, many] = [await rounded(products, 3), await rounded(products, 64)];
-      const anew = await rounded(products, 3, []);
-      const y = await boundTo(few, 3, w)();
-      results.push(y);
-      expect(await boundTo(anew, 3, w)()).toEqual(y);
-      for (const [i, value] of y.entries()) {
-        let sum = 0;
-        for (let d = 0; d < depth; d++)
-          sum += x[Math.floor(i / columns) * depth + d]! * exact[d * columns + (i % columns)]!;
-        expect(value).toBeCloseTo(sum, 5);
+  longTest(
+    'of bfloat16 take two bytes an element by either instructions, and float32 instructions give the bits of operands packed anew',
+    async () => {
+      const w = weights(1);
+      const rounded = (products: Bfloat16Products, rows: number, frozen = ['w']) =>
+        compile(
+          ({ x, w }: any) => ({ y: withPrecision('bfloat16', () => tf.matMul(x, w)) }),
+          { x: f32(rows, depth), w: f32(depth, columns) },
+          { engine: 'native', numThreads: 2, name: products, bfloat16Products: products, frozen },
+        );
+      const x = roundOperand(floats([3, depth], -1, 1, 3).data as Float32Array, 'bfloat16');
+      const exact = roundOperand(w, 'bfloat16');
+      const results: number[][] = [];
+      for (const products of ['bf16 instructions', 'float32 instructions'] as const) {
+        const [few, many] = [await rounded(products, 3), await rounded(products, 64)];
+        const anew = await rounded(products, 3, []);
+        const y = await boundTo(few, 3, w)();
+        results.push(y);
+        expect(await boundTo(anew, 3, w)()).toEqual(y);
+        for (const [i, value] of y.entries()) {
+          let sum = 0;
+          for (let d = 0; d < depth; d++)
+            sum += x[Math.floor(i / columns) * depth + d]! * exact[d * columns + (i % columns)]!;
+          expect(value).toBeCloseTo(sum, 5);
+        }
+        await boundTo(many, 64, w)();
+        expect(await moreBytes()).toBe(PACKED / 2);
+        for (const executable of [few, many, anew]) await executable.dispose();
       }
-      await boundTo(many, 64, w)();
-      expect(await moreBytes()).toBe(PACKED / 2);
-      for (const executable of [few, many, anew]) await executable.dispose();
-    }
-    // By the instruction, pairs are added first.
-    if ((await nativeTools())!.kernels.includes('avx512bf16')) expect(results[0]).not.toEqual(results[1]);
-    else expect(results[0]).toEqual(results[1]);
-  });
+      // By the instruction, pairs are added first.
+      if ((await nativeTools())!.kernels.includes('avx512bf16')) expect(results[0]).not.toEqual(results[1]);
+      else expect(results[0]).toEqual(results[1]);
+    },
+  );
 
   it('of bfloat16 are made as the table says, where the program says nothing', async () => {
     const chosen = chooseBfloat16((await kernelRates())!);

@@ -23,6 +23,7 @@ import {
 } from '../../../src/hparams/index.js';
 import * as luthier from '../../../src/index.js';
 import { rooms } from '../../../src/rooms.js';
+import { longTest } from '../../longTest.js';
 import * as graphs from '../randomGraphs.js';
 import { chain, diamond } from '../randomGraphs.js';
 import { messageOf } from '../support.js';
@@ -242,7 +243,7 @@ export function config() {
     );
   });
 
-  it('is not deep where configs are, and keeps diamonds', () => {
+  longTest('is not deep where configs are, and keeps diamonds', () => {
     const sources = { './graphs.js': graphs };
     const deep = codegen(chain(10_000), { modules: sources });
     expect(isEqual(evaluate(deep, sources).config!(), chain(10_000))).toBe(true);
@@ -251,7 +252,7 @@ export function config() {
     expect(isEqual(evaluate(wide, sources).config!(), diamond(60))).toBe(true);
   });
 
-  it("writes lm.Small's whole task", () => {
+  longTest("writes lm.Small's whole task", () => {
     const task = new Small().task();
     const inRooms = Object.entries(rooms).map(([room, exports]) => [`luthier/${room}`, exports]);
     const sources: Modules = { luthier, ...Object.fromEntries(inRooms) };

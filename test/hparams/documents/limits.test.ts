@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
+import { longTest } from '../../longTest.js';
 import { typescript } from '../../typescriptEnvironment.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -59,31 +60,34 @@ const document = (rest: string): string => `{"format":"luthier-config","version"
 const nested = (open: string, close: string, depth: number): string =>
   open.repeat(depth) + close.repeat(depth);
 
-test('50 MB, and 100,000 configs, load where they are a document, and are refused where they are not', () => {
-  const long = 'x'.repeat(50e6);
-  const entry = `{"class":"Small","values":{"v":"${long}"}}`;
-  const entries = '{"class":"Small","values":{}},'.repeat(100_000).slice(0, -1);
-  const refs = Array.from({ length: 100_000 }, (_, i) => `{"$config":${i}}`).join();
-  const said = readAll('documents', [
-    ['large.json', document(`"root":{"$config":0},"configs":[${entry}]`)],
-    ['large.yaml', `v: ${long}`],
-    ['broken.json', `${document(`"root":"${long}"`)}]`],
-    ['many.json', document(`"root":[${refs}],"configs":[${entries}]`)],
-  ]);
-  expect(said).toEqual([
-    'loaded 50000000',
-    'ConfigError The config document has 50000003 bytes; at most 4194304 are read. The option maxBytes sets the limit. (at FILE)',
-    expect.stringContaining(
-      'ConfigError This is not JSON: unexpected non-whitespace character after JSON. (at FILE:1:',
-    ),
-    'loaded 100000',
-  ]);
-});
+longTest(
+  '50 MB, and 100,000 configs, load where they are a document, and are refused where they are not',
+  () => {
+    const long = 'x'.repeat(50e6);
+    const entry = `{"class":"Small","values":{"v":"${long}"}}`;
+    const entries = '{"class":"Small","values":{}},'.repeat(100_000).slice(0, -1);
+    const refs = Array.from({ length: 100_000 }, (_, i) => `{"$config":${i}}`).join();
+    const said = readAll('documents', [
+      ['large.json', document(`"root":{"$config":0},"configs":[${entry}]`)],
+      ['large.yaml', `v: ${long}`],
+      ['broken.json', `${document(`"root":"${long}"`)}]`],
+      ['many.json', document(`"root":[${refs}],"configs":[${entries}]`)],
+    ]);
+    expect(said).toEqual([
+      'loaded 50000000',
+      'ConfigError The config document has 50000003 bytes; at most 4194304 are read. The option maxBytes sets the limit. (at FILE)',
+      expect.stringContaining(
+        'ConfigError This is not JSON: unexpected non-whitespace character after JSON. (at FILE:1:',
+      ),
+      'loaded 100000',
+    ]);
+  },
+);
 
 /** Deeper than any stack. */
 const depth = 20_000;
 
-test('values nested too deep are refused, wherever they stand', () => {
+longTest('values nested too deep are refused, wherever they stand', () => {
   const deep = nested('[', ']', depth);
   const entry = `{"class":"Small","values":{"v":${deep}}}`;
   const [asRoot, inConfig, open] = readAll('documents', [

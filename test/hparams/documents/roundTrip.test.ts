@@ -20,6 +20,7 @@ import {
   toYAML,
 } from '../../../src/hparams/index.js';
 import { runs } from '../../faults/campaign.js';
+import { longTest } from '../../longTest.js';
 import { type AnyNode, chain, diamond, makeGraph, recipes } from '../randomGraphs.js';
 
 const Warm = defineTag('DocumentWarm', 'Fields that tests of documents tag.');
@@ -102,7 +103,7 @@ test('values with tags of their own keep them inside containers', () => {
   }
 });
 
-test('any text, key and number survives YAML', () => {
+longTest('any text, key and number survives YAML', () => {
   const text = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.string(),
@@ -140,7 +141,7 @@ test('any text, key and number survives YAML', () => {
   expect(isEqual(fromYAML(toYAML(long)), long)).toBe(true);
 });
 
-test('a chain of 10,000 and a diamond of 60 levels pass through YAML and one line', () => {
+longTest('a chain of 10,000 and a diamond of 60 levels pass through YAML and one line', () => {
   for (const graph of [chain(10_000), diamond(60)]) {
     expect(isEqual(fromYAML(toYAML(graph)), graph)).toBe(true);
     expect(isEqual(configFromString(configToString(graph)), graph)).toBe(true);

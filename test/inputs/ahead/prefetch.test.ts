@@ -22,6 +22,7 @@ import {
   TextLinesSource,
   Tokenize,
 } from '../../../src/inputs/index.js';
+import { longTest } from '../../longTest.js';
 import { corpusDirectory, readAll, take } from '../corpus.js';
 import { CountingInput, SlowRows } from '../ownInput.js';
 
@@ -92,28 +93,31 @@ test('reset and setState forget what was read ahead', async () => {
   }
 });
 
-test('three threads give the batches and states of one reader, before and after a reset, to the same end', async () => {
-  const config = SlowRows.config({ batchSize: 2, numRows: 401, prefetchBatches: 2, numWorkers: 3 });
-  const input = open(config, { modules: [OWN] });
-  const plain = build(config);
-  const step = async () => {
-    expect(await input.getNext()).toEqual(await plain.getNext());
-    expect(input.getState()).toEqual(plain.getState());
-  };
-  await untilAhead(input, step);
-  expect(readersOf(input)).toBe(3);
-  for (const start of [undefined, 0, 150]) {
-    for (const each of [input, plain]) if (start !== undefined) each.setState({ position: start });
-    expect(await input.peek()).toEqual(await plain.peek());
-    const rest = (401 - (plain.getState().position as number)) / 2;
-    for (let i = 0; i < rest; i++) await step();
-    for (let i = 0; i < 2; i++) await expect(input.getNext()).rejects.toThrow(EndOfData);
-    await expect(plain.getNext()).rejects.toThrow(EndOfData);
-    expect(input.getState()).toEqual(plain.getState());
-  }
-});
+longTest(
+  'three threads give the batches and states of one reader, before and after a reset, to the same end',
+  async () => {
+    const config = SlowRows.config({ batchSize: 2, numRows: 401, prefetchBatches: 2, numWorkers: 3 });
+    const input = open(config, { modules: [OWN] });
+    const plain = build(config);
+    const step = async () => {
+      expect(await input.getNext()).toEqual(await plain.getNext());
+      expect(input.getState()).toEqual(plain.getState());
+    };
+    await untilAhead(input, step);
+    expect(readersOf(input)).toBe(3);
+    for (const start of [undefined, 0, 150]) {
+      for (const each of [input, plain]) if (start !== undefined) each.setState({ position: start });
+      expect(await input.peek()).toEqual(await plain.peek());
+      const rest = (401 - (plain.getState().position as number)) / 2;
+      for (let i = 0; i < rest; i++) await step();
+      for (let i = 0; i < 2; i++) await expect(input.getNext()).rejects.toThrow(EndOfData);
+      await expect(plain.getNext()).rejects.toThrow(EndOfData);
+      expect(input.getState()).toEqual(plain.getState());
+    }
+  },
+);
 
-test('where nothing is said, threads join until batches come in time, at most one a core', async () => {
+longTest('where nothing is said, threads join until batches come in time, at most one a core', async () => {
   const config = SlowRows.config({ batchSize: 1, milliseconds: 5, isTraining: true });
   const input = open(config, { modules: [OWN] });
   const plain = build(copyWith(config, { milliseconds: 0 }));
@@ -278,7 +282,7 @@ test('missing files are found when the input is opened', () => {
   expect(() => open(config)).toThrow(/^TextInput 'train': No file matches 'nowhere\/\*\.txt' \(looked in /);
 });
 
-test('under tsx the worker takes over too, and never keeps the process alive', async () => {
+longTest('under tsx the worker takes over too, and never keeps the process alive', async () => {
   const script = fileURLToPath(new URL('./prefetchProgram.ts', import.meta.url));
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
   const { stdout } = await promisify(execFile)(process.execPath, ['--import', tsx, script], {

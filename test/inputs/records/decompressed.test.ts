@@ -6,6 +6,7 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import { build } from '../../../src/hparams/index.js';
 import { JsonLinesSource, TextLinesSource } from '../../../src/inputs/index.js';
 import { temporaryDirectory } from '../../command.js';
+import { longTest } from '../../longTest.js';
 
 const directory = temporaryDirectory();
 beforeEach(() => {
@@ -87,34 +88,37 @@ test('a cache that cannot be written is told, with what to do', () => {
   );
 });
 
-test('files that have more bytes inside than they may are refused: before they are unpacked, if they say so', () => {
-  const refusal = (bytes: Buffer, name: string, mostUnpackedBytes: number): string => {
-    writeFileSync(pathOf(name), bytes);
-    try {
-      build(TextLinesSource.config({ files: [pathOf(name)], mostUnpackedBytes }))
-        .open()
-        .close();
-    } catch (error) {
-      return (error as Error).message.replaceAll(pathOf(name), 'it');
-    }
-    return 'none';
-  };
-  const said = (most: number) =>
-    `it has more than ${most} bytes when unpacked. Set another bound in the source's field mostUnpackedBytes.`;
-  const packed = gzipSync(text);
-  expect(refusal(packed, 'large.txt.gz', text.length)).toBe('none');
-  // From the cache, too.
-  expect(refusal(packed, 'large.txt.gz', text.length - 1)).toBe(said(text.length - 1));
-  const longer = gzipSync(text + text);
-  expect(refusal(longer, 'longer.txt.gz', 100)).toBe(said(100));
-  // A last member that is short, and hides what is before it.
-  const hidden = Buffer.concat([longer, gzipSync('')]);
-  expect(refusal(hidden, 'hidden.txt.gz', 100)).toBe(said(100));
-  // It says 2^40 bytes, and that its window has 2^31.
-  const frame = (head: string) => Buffer.from(`28b52ffd${head}`.padEnd(80, '0'), 'hex');
-  expect(refusal(frame('e00000000000010000'), 'a.txt.zst', 2 ** 30)).toBe(said(2 ** 30));
-  expect(refusal(frame('00a8'), 'b.txt.zst', 2 ** 30)).toBe(
-    'it, byte 0: the zstd data is damaged or cut off: a window of 2147483648 bytes; expected at most 134217728.',
-  );
-  expect(open('large.txt.gz').numRecords).toBe(2000);
-});
+longTest(
+  'files that have more bytes inside than they may are refused: before they are unpacked, if they say so',
+  () => {
+    const refusal = (bytes: Buffer, name: string, mostUnpackedBytes: number): string => {
+      writeFileSync(pathOf(name), bytes);
+      try {
+        build(TextLinesSource.config({ files: [pathOf(name)], mostUnpackedBytes }))
+          .open()
+          .close();
+      } catch (error) {
+        return (error as Error).message.replaceAll(pathOf(name), 'it');
+      }
+      return 'none';
+    };
+    const said = (most: number) =>
+      `it has more than ${most} bytes when unpacked. Set another bound in the source's field mostUnpackedBytes.`;
+    const packed = gzipSync(text);
+    expect(refusal(packed, 'large.txt.gz', text.length)).toBe('none');
+    // From the cache, too.
+    expect(refusal(packed, 'large.txt.gz', text.length - 1)).toBe(said(text.length - 1));
+    const longer = gzipSync(text + text);
+    expect(refusal(longer, 'longer.txt.gz', 100)).toBe(said(100));
+    // A last member that is short, and hides what is before it.
+    const hidden = Buffer.concat([longer, gzipSync('')]);
+    expect(refusal(hidden, 'hidden.txt.gz', 100)).toBe(said(100));
+    // It says 2^40 bytes, and that its window has 2^31.
+    const frame = (head: string) => Buffer.from(`28b52ffd${head}`.padEnd(80, '0'), 'hex');
+    expect(refusal(frame('e00000000000010000'), 'a.txt.zst', 2 ** 30)).toBe(said(2 ** 30));
+    expect(refusal(frame('00a8'), 'b.txt.zst', 2 ** 30)).toBe(
+      'it, byte 0: the zstd data is damaged or cut off: a window of 2147483648 bytes; expected at most 134217728.',
+    );
+    expect(open('large.txt.gz').numRecords).toBe(2000);
+  },
+);

@@ -14,6 +14,7 @@ import {
   Transformer,
   TransformerFeedForward,
 } from '../../../src/layers/index.js';
+import { longTest } from '../../longTest.js';
 import { checkGradients, expectClose, ints, randomTheta, run, tensor } from '../helpers.js';
 import { layerNorm, type Matrix, matrix, multiply } from '../plain.js';
 
@@ -220,7 +221,7 @@ function stackStep(values: Partial<Config<StackedTransformer>>) {
   return { stack, f, specs: [x, theta] as const };
 }
 
-test('remat takes less memory for the same gradients; policies keep more', () => {
+longTest('remat takes less memory for the same gradients; policies keep more', () => {
   const peakOf = (values: object): number => {
     const { f, specs } = stackStep(values as never);
     return costAnalysis(f, ...specs).peakMemory;

@@ -6,6 +6,7 @@ import type { LanguageModel } from '../../../src/models/index.js';
 import { resume, type SavedRun, savedRun } from '../../../src/programs/resumption.js';
 import { forcingFields } from '../../../src/review/versions/forcingFields.js';
 import { type Configs, readConfigs, writeConfigs } from '../../../src/review/versions/writtenConfigs.js';
+import { longTest } from '../../longTest.js';
 import { tinyOptions, tokens } from '../../programs/tinyJob.js';
 
 const labels = { checkpoint: 'a checkpoint', data: 'data/train.json' };
@@ -30,7 +31,7 @@ async function forcing(document: string, name = 'tiny'): Promise<string[]> {
   return forcingFields(document, present, attempt);
 }
 
-test('of several changed fields, only the one to blame is named', async () => {
+longTest('of several changed fields, only the one to blame is named', async () => {
   const before = edited((configs) => {
     transformer(configs).numHeads = 4;
     configs.task.train.numTrainSteps = 40;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { oneProcess, runLuthier } from '../../command.js';
+import { longTest } from '../../longTest.js';
 
 const luthier = oneProcess('src/tools/commandLine.ts');
 const three = ['--set', 'task.model.lmTpl.stackedTransformerTpl.numLayers=3'];
@@ -47,7 +48,7 @@ Training    384 tokens in 12 steps, 40.9 MFLOP
 `);
 });
 
-test('Markdown', async () => {
+longTest('Markdown', async () => {
   const flags = ['--format=markdown', '--depth=2', '--peak_tflops=0.1', '--mfu=0.25', ...three];
   const { code, stdout } = await luthier(['analyze', 'tiny.Tiny', ...flags]);
   expect(code).toBe(0);

@@ -81,7 +81,7 @@ longTest(
 describe('luthier codegen', () => {
   const fixtures = oneProcess('src/tools/commandLine.ts');
 
-  it('imports from the library by its name, and classes of the project from their files', async () => {
+  longTest('imports from the library by its name, and classes of the project from their files', async () => {
     const cwd = scratchProject(ownClasses);
     const luthier = oneProcess('src/tools/commandLine.ts', cwd);
     const args = ['codegen', 'own.Own', '--set', 'steps=3'];

@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { decode, encode } from 'fast-png';
 import { describe, expect, it } from 'vitest';
 import { oneProcess, temporaryDirectory } from '../../command.js';
+import { longTest } from '../../longTest.js';
 
 const luthier = oneProcess('src/tools/commandLine.ts');
 
 describe('luthier inspect', () => {
-  it('shows examples of a dataset, with the changes of flags, and checks its shards', async () => {
+  longTest('shows examples of a dataset, with the changes of flags, and checks its shards', async () => {
     const flags = [
       '--dataset=datasets[1]',
       '-n',

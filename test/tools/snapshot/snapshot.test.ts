@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync }
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { oneProcess, runLuthier } from '../../command.js';
+import { longTest } from '../../longTest.js';
 import { scratchProject, writeFiles } from '../scratch.js';
 
 function family(learningRate: string, more = ''): string {
@@ -106,36 +107,39 @@ toy.Short is stale
   });
 });
 
-it('tells which experiments are gone, which cannot be evaluated, and which have no snapshot', async () => {
-  const cwd = scratchProject({ 'experiments/toy.ts': family('0.1') });
-  await runLuthier(['snapshot', 'Short', 'Long'], cwd);
-  const broken = family('0.1', 'override stepz = 3;').replace('class Short', 'class Renamed');
-  writeFiles(cwd, { 'experiments/toy.ts': broken.replace('override stepz', 'stepz') });
-  const luthier = snapshots(cwd);
+longTest(
+  'tells which experiments are gone, which cannot be evaluated, and which have no snapshot',
+  async () => {
+    const cwd = scratchProject({ 'experiments/toy.ts': family('0.1') });
+    await runLuthier(['snapshot', 'Short', 'Long'], cwd);
+    const broken = family('0.1', 'override stepz = 3;').replace('class Short', 'class Renamed');
+    writeFiles(cwd, { 'experiments/toy.ts': broken.replace('override stepz', 'stepz') });
+    const luthier = snapshots(cwd);
 
-  const checked = await luthier('--check');
-  expect(checked.code).toBe(1);
-  expect(checked.stdout).toMatch(
-    /^toy\.Long cannot be made\nLong has no constant 'stepz'\. Did you mean 'steps'\? .*\n\ntoy\.Short has no experiment\nCould not find experiment 'toy\.Short': .*\n\n2 snapshots: 1 cannot be made, 1 has no experiment\.\n\nTo mend:\n {2}npx luthier snapshot --remove toy\.Short\n$/,
-  );
+    const checked = await luthier('--check');
+    expect(checked.code).toBe(1);
+    expect(checked.stdout).toMatch(
+      /^toy\.Long cannot be made\nLong has no constant 'stepz'\. Did you mean 'steps'\? .*\n\ntoy\.Short has no experiment\nCould not find experiment 'toy\.Short': .*\n\n2 snapshots: 1 cannot be made, 1 has no experiment\.\n\nTo mend:\n {2}npx luthier snapshot --remove toy\.Short\n$/,
+    );
 
-  // A refresh leaves both as they are, and fails.
-  const refreshed = await luthier();
-  expect(refreshed).toMatchObject({ code: 1, stdout: checked.stdout });
+    // A refresh leaves both as they are, and fails.
+    const refreshed = await luthier();
+    expect(refreshed).toMatchObject({ code: 1, stdout: checked.stdout });
 
-  expect(await luthier('--remove', 'Short')).toMatchObject({
-    code: 0,
-    stdout: 'toy.Short was removed\n\n1 snapshot: 1 was removed.\n',
-  });
-  const missing = await luthier('--check', 'Renamed');
-  expect(missing).toMatchObject({
-    code: 1,
-    stdout:
-      'toy.Renamed is missing\n\n1 snapshot: 1 is missing.\n\nTo mend:\n  npx luthier snapshot toy.Renamed\n',
-  });
-  await luthier('--remove', 'toy.Long');
-  expect(existsSync(join(cwd, folder))).toBe(false);
-});
+    expect(await luthier('--remove', 'Short')).toMatchObject({
+      code: 0,
+      stdout: 'toy.Short was removed\n\n1 snapshot: 1 was removed.\n',
+    });
+    const missing = await luthier('--check', 'Renamed');
+    expect(missing).toMatchObject({
+      code: 1,
+      stdout:
+        'toy.Renamed is missing\n\n1 snapshot: 1 is missing.\n\nTo mend:\n  npx luthier snapshot toy.Renamed\n',
+    });
+    await luthier('--remove', 'toy.Long');
+    expect(existsSync(join(cwd, folder))).toBe(false);
+  },
+);
 
 it('refuses names that are none, and places that are no project', async () => {
   const cwd = scratchProject({ 'experiments/toy.ts': family('0.1') });

@@ -298,26 +298,29 @@ function untimed(stdout: string): string {
   return stdout.replace(/ +(?:time|\d+\.\d s)$/gm, '').replace(/ \d+\.\d s\.\n$/, '\n');
 }
 
-test('settings apply to each experiment that is named, and to those that have them where none is', async () => {
-  const complete = ['--set', 'dataPath=a', '--set', 'size=2'];
-  const [one, other, slip] = await Promise.all([
-    validate('Needs', ...complete, '--level=datasets', '--format=json'),
-    validate('Good', ...complete),
-    validate('--level=resolve', '--set', 'dataPth=a'),
-  ]);
-  expect(byName(one.stdout)['good.Needs']).toMatchObject({
-    state: 'passed',
-    reached: 'datasets',
-    parameters: 3888,
-  });
-  expect(one.code).toBe(0);
-  expect(other.stdout).toContain("task: --set dataPath=a: Good has no constant 'dataPath'.");
-  expect(other.code).toBe(1);
-  expect(slip.stderr).toBe(
-    "--set dataPth=a: no experiment has a constant 'dataPth'. Did you mean 'dataPath'?\n",
-  );
-  expect(slip.code).toBe(2);
-});
+longTest(
+  'settings apply to each experiment that is named, and to those that have them where none is',
+  async () => {
+    const complete = ['--set', 'dataPath=a', '--set', 'size=2'];
+    const [one, other, slip] = await Promise.all([
+      validate('Needs', ...complete, '--level=datasets', '--format=json'),
+      validate('Good', ...complete),
+      validate('--level=resolve', '--set', 'dataPth=a'),
+    ]);
+    expect(byName(one.stdout)['good.Needs']).toMatchObject({
+      state: 'passed',
+      reached: 'datasets',
+      parameters: 3888,
+    });
+    expect(one.code).toBe(0);
+    expect(other.stdout).toContain("task: --set dataPath=a: Good has no constant 'dataPath'.");
+    expect(other.code).toBe(1);
+    expect(slip.stderr).toBe(
+      "--set dataPth=a: no experiment has a constant 'dataPth'. Did you mean 'dataPath'?\n",
+    );
+    expect(slip.code).toBe(2);
+  },
+);
 
 test('names that no experiment has, or several, and levels that there are not', async () => {
   const own = project({

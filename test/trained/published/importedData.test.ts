@@ -10,6 +10,7 @@ import { importPublished, loadRun, type TrainedRun } from '../../../src/trained/
 import { temporaryDirectory } from '../../command.js';
 import { shorts, wavOf } from '../../inputs/audio/sounds.js';
 import { run as applied } from '../../layers/helpers.js';
+import { longTest } from '../../longTest.js';
 import { publishedFamily, recordOf } from '../../models/presets/published.js';
 
 /** A run of a family, with a tokenizer of the words w0, w1, … where texts have one. */
@@ -94,7 +95,7 @@ function picture(folder: string, grey: number): string {
   return path;
 }
 
-test('T5 translates as transformers does, and trains on pairs', async () => {
+longTest('T5 translates as transformers does, and trains on pairs', async () => {
   const files = [tableOf(['inputs,targets', ...Array.from({ length: 20 }, () => 'w2 w3,w4')])];
   const special = { 0: '<pad>', 1: '</s>', 13: 'w13' };
   const roles = { eos_token: 'w13', pad_token: '<pad>' };

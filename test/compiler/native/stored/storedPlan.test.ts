@@ -12,6 +12,7 @@ import type { Toolchain } from '../../../../src/compiler/native/toolchain/index.
 import { Cache } from '../../../../src/compiler/native/toolchain/programCache.js';
 import { traceProgram } from '../../../../src/compiler/trace/tracedProgram.js';
 import { startCommand, temporaryDirectory } from '../../../command.js';
+import { longTest } from '../../../longTest.js';
 import { hasCompiler } from '../compilerSupport.js';
 
 /** A toolchain that makes nothing. */
@@ -190,7 +191,7 @@ describe.skipIf(!hasCompiler)('processes', () => {
 
   const allOf = (value: number): object => ({ results: [value, value, value, value] });
 
-  it('take the plan of the same graph and the same compiler, and no other', async () => {
+  longTest('take the plan of the same graph and the same compiler, and no other', async () => {
     const folder = join(temporaryDirectory(), 'compiler');
     cpSync(compilerFolder, folder, { recursive: true });
     for (const [from, to] of [
