@@ -255,12 +255,13 @@ export class Completion implements AsyncIterable<string> {
   }
 }
 
-/** The result of `make`, of which errors of a constraint are the request's. @throws RequestError for them */
+/** The result of `make`, of which errors of configs are those of the request's constraint. @throws RequestError for them */
 export function ofRequest<T>(make: () => T): T {
   try {
     return make();
   } catch (error) {
-    if (error instanceof ConfigError) throw new RequestError(error.message, { cause: error });
+    if (error instanceof ConfigError)
+      throw new RequestError(error.message, { cause: error, setting: 'constraint' });
     throw error;
   }
 }

@@ -67,16 +67,31 @@ export class RunTexts {
   }
 
   /** As `TrainedRun.begin`. */
-  async begin(prompt: string | readonly number[], options: GenerateOptions): Promise<Completion> {
+  begin(prompt: string | readonly number[], options: GenerateOptions): Promise<Completion> {
+    return this.#begin(prompt, this.#settings(options));
+  }
+
+  /** As `TrainedRun.beginAll`. */
+  beginAll(
+    prompts: readonly (string | readonly number[])[],
+    options: GenerateOptions,
+    seedOf: (index: number) => number,
+  ): Promise<Completion[]> {
+    // Once for all: a schema that is large takes a while to check.
     const settings = this.#settings(options);
+    return Promise.all(prompts.map((prompt, i) => this.#begin(prompt, { ...settings, seed: seedOf(i) })));
+  }
+
+  async #begin(prompt: string | readonly number[], settings: Generation['hp']): Promise<Completion> {
     const translating = this.#translates();
     if (typeof prompt !== 'string') {
       if (translating) throw new RequestError(`${this.parts.document.name} reads texts, and no token ids.`);
       return this.#completion(Int32Array.from(prompt), settings, false);
     }
     if (translating) return this.#translation(translating, prompt, settings, false);
-    if (Buffer.byteLength(prompt) <= SHORT_PROMPT) return this.stream(prompt, options);
     this.#checkBytes(prompt);
+    if (Buffer.byteLength(prompt) <= SHORT_PROMPT)
+      return this.#completion(this.tokenizer.encode(prompt), settings);
     return this.#completion(await this.#encodeAside(prompt), settings);
   }
 
@@ -95,10 +110,12 @@ export class RunTexts {
       throw new RequestError(
         `${rules.join(', ')}: ${this.parts.document.name} decodes with a ${decoder.constructor.name}, which draws by its own rule. ` +
           'Leave out such settings, or set task.decode.decoder.',
+        { setting: rules[0]! },
       );
     if (!decoder.drawsByRow && (options.constraint ?? undefined) !== undefined)
       throw new RequestError(
         `constraint: ${this.parts.document.name} decodes with a ${decoder.constructor.name}, whose constraint is set by task.decode.decoder.constraint.`,
+        { setting: 'constraint' },
       );
     return generationOf(generationDefaults(this.parts.task.hp.decode), options);
   }

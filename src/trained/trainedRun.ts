@@ -211,6 +211,19 @@ export class TrainedRun {
     return this.#texts.begin(prompt, options);
   }
 
+  /**
+   * As `begin`, of several prompts with the same options but for their seeds.
+   *
+   * @throws as `stream`
+   */
+  beginAll(
+    prompts: readonly (string | readonly number[])[],
+    options: GenerateOptions,
+    seedOf: (index: number) => number,
+  ): Promise<Completion[]> {
+    return this.#texts.beginAll(prompts, options, seedOf);
+  }
+
   /** Renders chats as prompts of the model. @throws RequestError as `stream` */
   get chat(): ChatRenderer {
     return this.#texts.decoding.chat;

@@ -29,6 +29,7 @@ export class CharacterReader {
 
   /** Whether a text comes next. */
   sees(text: string): boolean {
+    if (text.length === 1) return this.#characters[this.at] === text;
     return [...text].every((each, i) => this.#characters[this.at + i] === each);
   }
 

@@ -19,11 +19,19 @@ export function codePoints(...ranges: readonly (readonly [number, number])[]): C
   return merged;
 }
 
+/** The sets of single ASCII characters: constraints spell long texts of them. */
+const SINGLE: readonly CodePoints[] = Array.from({ length: 128 }, (_, point) => [[point, point]]);
+
 /** The set of the characters of a text. */
-export const charactersOf = (text: string): CodePoints =>
-  codePoints(
-    ...Array.from(text, (character) => [character.codePointAt(0)!, character.codePointAt(0)!] as const),
+export function charactersOf(text: string): CodePoints {
+  const single = text.length === 1 ? SINGLE[text.charCodeAt(0)] : undefined;
+  return (
+    single ??
+    codePoints(
+      ...Array.from(text, (character) => [character.codePointAt(0)!, character.codePointAt(0)!] as const),
+    )
   );
+}
 
 /** All code points outside of a set, surrogates aside. */
 export function complement(set: CodePoints): CodePoints {
@@ -52,7 +60,11 @@ const SIZES = [0x7f, 0x7ff, 0xffff, LAST];
 /** Sequences of byte ranges that together spell the code points of a set, and nothing else. */
 export function utf8Ranges(set: CodePoints): readonly (readonly ByteRange[])[] {
   const sequences: ByteRange[][] = [];
-  for (const [first, last] of intersection(set, ANY)) {
+  const spelled = set.flatMap(([first, last]) => [
+    [first, Math.min(last, SURROGATES[0] - 1)] as const,
+    [Math.max(first, SURROGATES[1] + 1), last] as const,
+  ]);
+  for (const [first, last] of spelled) {
     for (const [i, most] of SIZES.entries()) {
       const [low, high] = [Math.max(first, i === 0 ? 0 : SIZES[i - 1]! + 1), Math.min(last, most)];
       if (low <= high) sequences.push(...split(low, high, i));
@@ -75,6 +87,7 @@ function split(low: number, high: number, rest: number): ByteRange[][] {
       return [...split(low, begin - 1, rest), ...split(begin, high, rest)];
     }
   }
+  if (rest === 0) return [[[low, high]]];
   const to = encoded(high);
   return [Array.from(encoded(low), (byte, i) => [byte, to[i]!] as const)];
 }

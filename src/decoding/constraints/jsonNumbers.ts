@@ -73,8 +73,13 @@ const none = (kind: string, { least, most }: Pick<Bounds, 'least' | 'most'>): Er
     `the schema has a ${kind} from ${least} to ${most}, and there is none of ${MOST_DIGITS} digits.`,
   );
 
+/** Whole numbers of digits that doubles hold. */
+export const ANY_INTEGER = integers({
+  ...{ least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY, isAbove: false, isBelow: false },
+});
+
 /** Numbers as JSON writes them, of digits that doubles hold. */
-const UNBOUNDED = sequence(
+export const ANY_NUMBER = sequence(
   optional(literal('-')),
   naturals(0, 10 ** MOST_DIGITS - 1),
   optional(sequence(literal('.'), repeat(ANY_DIGIT, 1, MOST_DIGITS))),
@@ -159,7 +164,6 @@ function positives(bounds: Bounds): Expression {
 /** Numbers within bounds. @throws ConfigError where there are none, or for bounds of too many digits */
 export function numbers(bounds: Bounds): Expression {
   const { least, most, isAbove, isBelow } = bounds;
-  if (least === Number.NEGATIVE_INFINITY && most === Number.POSITIVE_INFINITY) return UNBOUNDED;
   if (least > most || (least === most && (isAbove || isBelow))) throw none('number', bounds);
   const options: Expression[] = [];
   if (most >= 0)

@@ -3,10 +3,21 @@
 import { FORMATS } from './jsonFormats.js';
 import { integers, numbers } from './jsonNumbers.js';
 import { type Members, members } from './jsonObjects.js';
-import { JSON_RULES, list, OBJECT, STRING, stringOf, stringOfLength, VALUE, within } from './jsonTexts.js';
+import {
+  INTEGER,
+  JSON_RULES,
+  list,
+  NUMBER,
+  OBJECT,
+  STRING,
+  stringOf,
+  stringOfLength,
+  VALUE,
+  within,
+} from './jsonTexts.js';
 import { checkDepth, checkSize, constraintError, LIMITS } from './limits.js';
 import { regularExpression } from './regularExpressions.js';
-import { choice, type Expression, type Grammar, literal, rule } from './textExpressions.js';
+import { anyOf, choice, type Expression, type Grammar, literal, rule } from './textExpressions.js';
 
 /** A value of JSON. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
@@ -122,7 +133,7 @@ class Translator {
       if (!Array.isArray(all) || all.length === 0)
         throw this.#error(at, 'has an enum that is no list of values');
       const fitting = schema.type === undefined ? all : all.filter((value) => isOfType(value, schema.type!));
-      return choice(...fitting.map((value) => literal(JSON.stringify(value))));
+      return anyOf(fitting.map((value) => JSON.stringify(value)));
     }
     this.#checkWords(words, new Set([word]), at);
     if (word === '$ref') return this.#referred(given!, at);
@@ -205,6 +216,7 @@ class Translator {
       Math.max(least ?? -Infinity, above ?? -Infinity),
       Math.min(most ?? Infinity, below ?? Infinity),
     ];
+    if (low === -Infinity && high === Infinity) return type === 'integer' ? INTEGER : NUMBER;
     const bounds = { least: low, most: high, isAbove: low === above, isBelow: high === below };
     return type === 'integer' ? integers(bounds) : numbers(bounds);
   }

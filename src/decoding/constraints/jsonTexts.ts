@@ -1,6 +1,7 @@
 /** @file Values of JSON as texts: strings and their escapes, blanks, and values of any kind. */
 import { type CodePoints, charactersOf, codePoints, complement, intersection } from './codePoints.js';
-import { numbers } from './jsonNumbers.js';
+import { ANY_INTEGER, ANY_NUMBER } from './jsonNumbers.js';
+import { constraintError, LIMITS } from './limits.js';
 import {
   character,
   choice,
@@ -44,6 +45,8 @@ const NAMES = {
   character: ' character',
   value: ' value',
   object: ' object',
+  number: ' number',
+  integer: ' integer',
 };
 
 /** Blanks between values: as in llama.cpp's grammars, so few that no model writes them without end. */
@@ -52,6 +55,8 @@ export const STRING = rule(NAMES.string);
 const CHARACTER = rule(NAMES.character);
 export const VALUE = rule(NAMES.value);
 export const OBJECT = rule(NAMES.object);
+export const NUMBER = rule(NAMES.number);
+export const INTEGER = rule(NAMES.integer);
 
 const quoted = (inside: Expression): Expression => sequence(literal('"'), inside, literal('"'));
 
@@ -115,25 +120,30 @@ export const JSON_RULES: ReadonlyMap<string, Expression> = new Map([
   ],
   [NAMES.character, ANY_CHARACTER],
   [NAMES.string, quoted(repeat(CHARACTER, 0))],
+  [NAMES.number, ANY_NUMBER],
+  [NAMES.integer, ANY_INTEGER],
   [NAMES.object, within('{', list(member(STRING, VALUE), 0, Number.POSITIVE_INFINITY), '}')],
   [
     NAMES.value,
     choice(
-      ...[OBJECT, STRING, literal('true'), literal('false'), literal('null')],
-      numbers({
-        least: Number.NEGATIVE_INFINITY,
-        most: Number.POSITIVE_INFINITY,
-        isAbove: false,
-        isBelow: false,
-      }),
+      ...[OBJECT, STRING, NUMBER, literal('true'), literal('false'), literal('null')],
       within('[', list(VALUE, 0, Number.POSITIVE_INFINITY), ']'),
     ),
   ],
 ]);
 
-/** Any name but some, without escapes, by which another name could be spelled. */
+/**
+ * Any name but some, without escapes, by which another name could be spelled.
+ *
+ * @throws ConfigError for names that are longer than a nested expression may be
+ */
 export function nameBesides(names: readonly string[]): Expression {
   const points = names.map((name) => [...name]);
+  const longest = points.reduce((most, { length }) => Math.max(most, length), 0);
+  if (longest > LIMITS.name)
+    throw constraintError(
+      `the schema has a property whose name has ${longest} characters, of at most ${LIMITS.name} where others are allowed.`,
+    );
   return quoted(besides(points));
 }
 

@@ -30,3 +30,27 @@ export const rule = (name: string): Expression => ({ kind: 'rule', name });
 /** One text. */
 export const literal = (text: string): Expression =>
   sequence(...Array.from(text, (each) => character(charactersOf(each))));
+
+/** Any of some texts: those with the same beginning part where they differ, so that a reader is at one place of all. */
+export function anyOf(texts: readonly string[]): Expression {
+  const points = [...new Set(texts)].map((text) => [...text]);
+  return choice(...differing(points, 0));
+}
+
+/** What comes from a place on in texts that are equal before it. */
+function differing(texts: readonly (readonly string[])[], from: number): Expression[] {
+  const byNext = new Map<string | undefined, (readonly string[])[]>();
+  for (const text of texts) {
+    const next = text[from];
+    if (!byNext.has(next)) byNext.set(next, []);
+    byNext.get(next)!.push(text);
+  }
+  return Array.from(byNext, ([next, group]) => {
+    if (next === undefined) return sequence();
+    const [first] = group as [readonly string[]];
+    if (group.length === 1) return literal(first.slice(from).join(''));
+    let to = from + 1;
+    while (to < first.length && group.every((text) => text[to] === first[to])) to++;
+    return sequence(literal(first.slice(from, to).join('')), choice(...differing(group, to)));
+  });
+}

@@ -1,6 +1,6 @@
 /** @file A constraint on a vocabulary: the tokens that may come next, and the texts of rows under it. */
 import { automatonOf } from './automaton.js';
-import { constraintError } from './limits.js';
+import { constraintError, LIMITS } from './limits.js';
 import type { Grammar } from './textExpressions.js';
 import { TextReader, type TextState } from './textStates.js';
 import type { VocabularyTrie } from './vocabularyTrie.js';
@@ -24,6 +24,8 @@ const withBits = (bits: TokenBits, ids: Iterable<number>, isSet: boolean): Token
 export class TokenConstraint {
   readonly #reader: TextReader;
   #bytesKept = 0;
+  /** Places that may be visited next. */
+  #visits: number = LIMITS.visits;
 
   /**
    * @param endIds tokens that end a text.
@@ -46,7 +48,10 @@ export class TokenConstraint {
   /** The tokens that may come next, ends included. @throws ConfigError where they take too long to find */
   tokensAt(state: TextState): TokenBits {
     if (state.tokens) return state.tokens;
-    const found = this.trie.tokensAt(state, this.#reader);
+    const before = this.#reader.visits;
+    const found = this.trie.tokensAt(state, this.#reader, this.#visits);
+    const left = this.#visits - (this.#reader.visits - before);
+    this.#visits = Math.min(LIMITS.visits, left + LIMITS.meanVisits);
     const ends = [...this.endIds].filter((id) => id < this.trie.vocabSize);
     state.tokens = state.mayEnd ? withBits(found, ends, true) : found;
     this.#bytesKept += found.byteLength;

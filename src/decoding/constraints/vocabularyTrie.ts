@@ -1,6 +1,6 @@
 /** @file Vocabularies as tries: tokens by their bytes, in one walk that passes what no text goes on with. */
 
-import { constraintError, LIMITS } from './limits.js';
+import { constraintError } from './limits.js';
 import type { TextReader, TextState } from './textStates.js';
 
 /** Bytes that a token adds to a text; undefined for one that has none, such as the end of a sequence. */
@@ -54,20 +54,22 @@ export class VocabularyTrie {
     this.#token = token.slice(0, size);
   }
 
-  /** Bits of the tokens that may come next. @throws ConfigError where that takes too long */
-  tokensAt(state: TextState, reader: TextReader): Uint32Array {
+  /** Bits of the tokens that may come next. @throws ConfigError where more than `most` places are visited */
+  tokensAt(state: TextState, reader: TextReader, most: number): Uint32Array {
     const bits = new Uint32Array(Math.ceil(this.vocabSize / 32));
     const [byte, depth, end, token, same] = [this.#byte, this.#depth, this.#end, this.#token, this.#same];
     const states = new Array<TextState>(this.#longest + 1).fill(state);
-    const most = reader.visits + LIMITS.visits;
+    const last = reader.visits + most;
     for (let node = 0; node < byte.length; ) {
       const next = reader.after(states[depth[node]!]!, byte[node]!);
       if (next.isDead) {
         node = end[node]!;
         continue;
       }
-      if (reader.visits > most)
-        throw constraintError(`its next tokens take more than ${LIMITS.visits} visits of places to find.`);
+      if (reader.visits > last)
+        throw constraintError(
+          'its next tokens take too long to find: texts may be at too many places of it.',
+        );
       states[depth[node]! + 1] = next;
       for (let id = token[node]!; id >= 0; id = same[id]!) bits[id >>> 5]! |= 1 << (id & 31);
       node++;

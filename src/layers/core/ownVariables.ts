@@ -15,7 +15,7 @@ interface Owner {
 export class OwnVariables {
   /** In order of declaration. */
   readonly byName = new Map<string, Variable>();
-  /** Forms of the weights that codes hold, or that passes round to codes, by name. */
+  /** Forms of the weights that codes hold, that passes round to codes, or that multiply rounded factors, by name. */
   readonly forms = new Map<string, CodeForm>();
   /** The caller's values of the present pass, by name; of codes the weights. */
   readonly theta: Theta = {};
@@ -28,6 +28,12 @@ export class OwnVariables {
   declare(name: string, variable: Variable): void {
     this.#add(name, variable);
     this.#read(name, () => this.given(variable));
+  }
+
+  /** Declares a weight that stays as it is, and what it multiplies is rounded. */
+  declareMultiplied(name: string, variable: Variable, form: CodeForm): void {
+    this.declare(name, variable);
+    this.forms.set(name, form);
   }
 
   /** Declares a weight that passes round. */

@@ -22,6 +22,11 @@ export class WeightQuantization extends Configurable.with({
 /** How factors of weights are rounded (Pax's ActQuantizationParams). */
 export class ActQuantization extends Configurable.with({
   precision: z.literal(8).default(8).describe('Bits of a factor.'),
+  blockSize: z
+    .int()
+    .nonnegative()
+    .default(0)
+    .describe('Factors of a row with one scale, a divisor of its length; 0: those of a group of weights.'),
 }) {}
 
 function isPattern(text: string): boolean {
@@ -46,7 +51,9 @@ export class Quantization extends Configurable.with({
     .describe(
       "Whether variables are the weights, as training has them; these, and passes round them as inference does ('materialize'); or codes and scales, which nothing trains ('inference').",
     ),
-  weightParams: sub(WeightQuantization).describe('How weights are rounded.'),
+  weightParams: sub(WeightQuantization)
+    .nullable()
+    .describe('How weights are rounded; null, outside of inference: not, of use where `actParams` is given.'),
   actParams: sub(ActQuantization, null)
     .nullable()
     .default(null)
@@ -138,9 +145,10 @@ export const largestCode = ({ bits }: CodeForm): number => 2 ** (bits - 1) - 1;
 export function roundedFactors(
   x: Tensor,
   axes: readonly number[],
-  { depth, groups }: CodeForm,
-  { precision }: ActQuantization['hp'],
+  { depth, groups: ofWeights }: CodeForm,
+  { precision, blockSize }: ActQuantization['hp'],
 ): Tensor {
+  const groups = blockSize > 0 ? depth / blockSize : ofWeights;
   const order = [...x.shape.keys()].filter((axis) => !axes.includes(axis)).concat(axes);
   const last = tf.transpose(x, order);
   const rows = tf.reshape(last, [...last.shape.slice(0, x.rank - axes.length), depth]);

@@ -7,6 +7,9 @@ import { type Variable, WeightCollection, type WeightHParams } from './weights.j
 /** Whether a pattern matches a whole path. */
 const matches = (path: string, pattern: string): boolean => new RegExp(`^(?:${pattern})$`).test(path);
 
+/** Of weights that are not rounded, which their factors are. */
+const WHOLE_ROWS = { precision: 8, blockSize: 0 } as const;
+
 /** Storage of codes; those of 4 bits are pairs. */
 const STORAGE = { 8: 'int8', 4: 'uint8' } as const;
 
@@ -22,7 +25,7 @@ export function declareQuantized(
   name: string,
   variable: Variable,
   { shape, contracting }: WeightHParams,
-  { mode, quantizationType, weightParams, skip }: Quantization['hp'],
+  { mode, quantizationType, weightParams, actParams, skip }: Quantization['hp'],
   fail: (detail: string) => Error,
 ): void {
   const isPlain = mode === 'training' && quantizationType === 'PTQ';
@@ -30,13 +33,22 @@ export function declareQuantized(
     variables.declare(name, variable);
     return;
   }
-  const form = codeForm(shape, contracting!, weightParams);
-  if (typeof form === 'string')
+  const form = codeForm(shape, contracting!, weightParams ?? WHOLE_ROWS);
+  const block = actParams?.blockSize ?? 0;
+  const fitting =
+    typeof form !== 'string' && block > 0 && form.depth % block !== 0
+      ? `blockSize ${block} of actParams does not divide the ${form.depth} factors of a row`
+      : form;
+  if (typeof fitting === 'string')
     throw fail(
-      `variable '${variable.path}' can't be quantized: ${form}. Choose another blockSize, or list the variable in quantization.skip.`,
+      `variable '${variable.path}' can't be quantized: ${fitting}. Choose another blockSize, or list the variable in quantization.skip.`,
     );
-  if (mode !== 'inference') variables.declareRounded(name, variable, form);
-  else variables.declareCodes(name, codesVariable(variable, form), scaleVariable(variable, form), form);
+  if (weightParams === null && mode === 'inference')
+    throw fail(`quantization has the mode 'inference', whose weights are codes: set weightParams.`);
+  if (weightParams === null) variables.declareMultiplied(name, variable, fitting);
+  else if (mode !== 'inference') variables.declareRounded(name, variable, fitting);
+  else
+    variables.declareCodes(name, codesVariable(variable, fitting), scaleVariable(variable, fitting), fitting);
 }
 
 /** What codes and scales have of a weight: they are trained by nothing. */

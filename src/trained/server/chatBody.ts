@@ -4,7 +4,7 @@ import type { ChatMessage } from '../../inputs/index.js';
 import type { GenerateOptions } from '../generation.js';
 import { checkedFields, expected, schemaOf } from './bodyFields.js';
 import { messagesField, templateMessages, toolsField } from './chatMessages.js';
-import { oneConstraint, schemaField } from './constraintFields.js';
+import { schemaField } from './constraintFields.js';
 import { HttpError } from './httpError.js';
 import {
   flag,
@@ -46,10 +46,9 @@ const responseFormat = z.discriminatedUnion(
 );
 
 /** The constraint on the answer's text, if any. It holds whether the request asks to be strict or not. */
-function constraintOf(format: z.output<typeof responseFormat> | undefined): GenerateOptions {
-  if (format?.type === 'json_object') return { constraint: { json: 'object' } };
-  if (format?.type === 'json_schema') return { constraint: { jsonSchema: format.json_schema.schema } };
-  return {};
+function constraintOf(format: z.output<typeof responseFormat> | undefined): GenerateOptions['constraint'] {
+  if (format?.type === 'json_object') return { json: 'object' };
+  return format?.type === 'json_schema' ? { jsonSchema: format.json_schema.schema } : undefined;
 }
 
 const schemaFor = schemaOf((limits: Limits) => {
@@ -77,17 +76,16 @@ export function readChatBody(body: unknown, limits: Limits): ChatRequest {
   const { max_completion_tokens: most, top_logprobs: top, logprobs = false, tools, tool_choice } = fields;
   if (top !== undefined && !logprobs)
     throw new HttpError(400, `top_logprobs: expected "logprobs": true beside it.`, { param: 'top_logprobs' });
-  const settings = requestSettings({ ...fields, max_tokens: most ?? fields.max_tokens }, limits.maxTokens);
+  const settings = requestSettings({ ...fields, max_tokens: most ?? fields.max_tokens }, limits.maxTokens, {
+    response_format: constraintOf(fields.response_format),
+    tool_choice: toolConstraint(fields),
+  });
   const hasTools = tools !== undefined && tool_choice !== 'none';
   return {
     ...settings,
     messages: templateMessages(fields.messages),
     variables: { ...fields.chat_template_kwargs, ...(hasTools && { tools }) },
     hasTools,
-    options: {
-      ...settings.options,
-      ...oneConstraint(fields, [constraintOf(fields.response_format), toolConstraint(fields)]),
-      ...(logprobs && { logprobs: top ?? 0 }),
-    },
+    options: { ...settings.options, ...(logprobs && { logprobs: top ?? 0 }) },
   };
 }

@@ -92,9 +92,7 @@ export class Completions {
       options.seed === undefined ? randomInt(2 ** 31) : options.seed + (index % samples);
     this.#beginning += prompts.length;
     try {
-      return await Promise.all(
-        prompts.map((prompt, i) => run.begin(prompt, { ...options, seed: seedOf(i) })),
-      );
+      return await run.beginAll(prompts, options, seedOf);
     } finally {
       this.#beginning -= prompts.length;
     }

@@ -33,24 +33,29 @@ export const constraintFields = {
   guided_grammar: text.optional(),
 };
 
+/** Constraints of a request by the fields that ask for them. */
+export type ConstraintsByField = Readonly<Record<string, GenerateOptions['constraint']>>;
+
 /**
- * The constraint of a request.
+ * The constraint of a request, and the field that asks for it.
  *
  * @param others that the request has besides these fields.
  * @throws HttpError 400 for several
  */
 export function oneConstraint(
   fields: z.output<z.ZodObject<typeof constraintFields>>,
-  others: readonly GenerateOptions[] = [],
-): GenerateOptions {
+  others: ConstraintsByField = {},
+): { readonly constraint?: GenerateOptions['constraint']; readonly field?: string } {
   const { guided_json: jsonSchema, guided_regex: regex, guided_grammar: grammar } = fields;
-  const given: GenerateOptions[] = [
-    ...(regex === undefined ? [] : [{ constraint: { regex } }]),
-    ...(grammar === undefined ? [] : [{ constraint: { grammar } }]),
-    ...(jsonSchema === undefined ? [] : [{ constraint: { jsonSchema } }]),
-    ...others.filter(({ constraint }) => constraint !== undefined),
-  ];
-  if (given.length <= 1) return given[0] ?? {};
+  const all: ConstraintsByField = {
+    ...others,
+    guided_json: jsonSchema === undefined ? undefined : { jsonSchema },
+    guided_regex: regex === undefined ? undefined : { regex },
+    guided_grammar: grammar === undefined ? undefined : { grammar },
+  };
+  const given = Object.entries(all).filter(([, constraint]) => constraint !== undefined);
+  const [[field, constraint] = []] = given;
+  if (given.length <= 1) return field === undefined ? {} : { field, constraint };
   const names = ['response_format', 'tool_choice', ...Object.keys(constraintFields)];
-  throw new HttpError(400, `expected one of ${names.join(', ')}.`, { param: 'response_format' });
+  throw new HttpError(400, `expected one of ${names.join(', ')}.`, { param: given[1]![0] });
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { GenerateOptions } from '../generation.js';
 import { expected, filled, only } from './bodyFields.js';
-import { constraintFields, oneConstraint } from './constraintFields.js';
+import { type ConstraintsByField, constraintFields, oneConstraint } from './constraintFields.js';
 
 /** Limits of a server's requests. */
 export interface Limits {
@@ -93,19 +93,35 @@ export interface RequestSettings {
   /** Whether a stream ends with the usage of tokens. */
   readonly includesUsage: boolean;
   readonly options: GenerateOptions;
+  /** The field that asks for the constraint, where there is one. */
+  readonly constraintField: string | undefined;
 }
 
-/** @param most tokens of a continuation, where the request says none */
-export function requestSettings(fields: Fields, most: number): RequestSettings {
+/** The field of a setting: settings have the names of OpenAI's fields but for their case. */
+export const fieldOf = ({ constraintField }: RequestSettings, setting: string): string =>
+  setting === 'constraint' && constraintField !== undefined
+    ? constraintField
+    : setting.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/**
+ * @param most tokens of a continuation, where the request says none.
+ * @param constraints of fields besides those that completions and chats share.
+ */
+export function requestSettings(
+  fields: Fields,
+  most: number,
+  constraints: ConstraintsByField = {},
+): RequestSettings {
   const { temperature, top_p: topP, top_k: topK, min_p: minP, stop, seed, max_tokens } = fields;
   const { presence_penalty: presencePenalty, frequency_penalty: frequencyPenalty } = fields;
   const { repetition_penalty: repetitionPenalty, logit_bias: logitBias } = fields;
+  const { constraint, field: constraintField } = oneConstraint(fields, constraints);
   const given = {
     ...{ temperature, topP, topK, minP, presencePenalty, frequencyPenalty, repetitionPenalty, logitBias },
-    ...{ stop, seed, maxTokens: max_tokens ?? most },
-    ...oneConstraint(fields),
+    ...{ stop, seed, maxTokens: max_tokens ?? most, constraint },
   };
   return {
+    constraintField,
     model: fields.model,
     samples: fields.n ?? 1,
     isStreamed: fields.stream === true,

@@ -31,10 +31,14 @@ interface Choice {
  *
  * @throws HttpError 400 for a choice of tools that are not there, and a single call that nothing holds the answer to
  */
-export function toolConstraint({ tools = [], tool_choice, parallel_tool_calls }: Choice): GenerateOptions {
+export function toolConstraint({
+  tools = [],
+  tool_choice,
+  parallel_tool_calls,
+}: Choice): GenerateOptions['constraint'] {
   const isForced = tool_choice === 'required' || typeof tool_choice === 'object';
   if (!isForced) {
-    if (parallel_tool_calls !== false || tools.length === 0 || tool_choice === 'none') return {};
+    if (parallel_tool_calls !== false || tools.length === 0 || tool_choice === 'none') return undefined;
     const message = 'parallel_tool_calls: expected true where calls are not "required", got false.';
     throw new HttpError(400, message, { param: 'parallel_tool_calls' });
   }
@@ -52,5 +56,5 @@ export function toolConstraint({ tools = [], tool_choice, parallel_tool_calls }:
     jsonSchema: parameters,
   }));
   const isSingle = wanted !== undefined || parallel_tool_calls === false;
-  return { constraint: { tags, ...(!isSingle && { separator: '\n' }) } } as GenerateOptions;
+  return { tags, ...(!isSingle && { separator: '\n' }) } as GenerateOptions['constraint'];
 }

@@ -37,6 +37,7 @@ export function endlessRun(pauseMs: number, piece: string | readonly string[] = 
     maxTokens: 1 << 20,
     load: { rows: 1, busy: 0, waiting: 0 },
     chat: { render: async () => 'x' },
-    begin,
+    beginAll: (prompts: readonly string[], options: GenerateOptions) =>
+      Promise.all(prompts.map((prompt) => begin(prompt, options))),
   } as unknown as TrainedRun;
 }

@@ -204,6 +204,39 @@ test('answers are of the JSON schema that a request gives', async () => {
   }
 });
 
+test('errors of settings name the fields that have them', async () => {
+  const json_schema = { name: 'x', schema: { type: 'integer', multipleOf: 3 } };
+  const parameters = { type: 'object', properties: { a: { type: 'integer', multipleOf: 3 } } };
+  const problem =
+    "has 'multipleOf', which is not supported there: it may have type, minimum, maximum, exclusiveMinimum, exclusiveMaximum.";
+  const tools = [{ type: 'function', function: { name: 'f', parameters } }];
+  const cases: readonly (readonly [string, object, string])[] = [
+    [
+      'response_format',
+      { response_format: { type: 'json_schema', json_schema } },
+      `constraint: the schema ${problem}`,
+    ],
+    [
+      'tool_choice',
+      { tools, tool_choice: 'required' },
+      `constraint: the schema at #/properties/a ${problem}`,
+    ],
+    [
+      'guided_regex',
+      { guided_regex: '(?=a)' },
+      'constraint: the regular expression looks around or sets flags within a group, which is not supported, at character 3.',
+    ],
+  ];
+  for (const [param, fields, message] of cases)
+    for (const stream of [false, true]) {
+      const body = { model, messages: [user('h')], ...fields, stream };
+      const asked = client.chat.completions.create(body as never);
+      const error = await asked.catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ type: 'invalid_request_error', param });
+      expect((error as Error).message).toContain(message);
+    }
+});
+
 test('a request names the run or one of its adapters', async () => {
   const adapters = { tuned: endlessRun(0, ['A', 'B']) };
   const both = await serve(run, { ...options, adapters, log: (error) => errors.push(error) });
