@@ -13,7 +13,9 @@ function importing(line: RegExp): string[] {
 
 /** Suites that repeat what they do less often in the run of every day. SHORT=1 would repeat them no more often. */
 const repeated =
-  process.env.SHORT === '1' ? [] : importing(/^import \{.*\bruns\b.*\} from '.*\/faults\/campaign\.js';$/m);
+  process.env.SHORT === '1'
+    ? []
+    : importing(/^import \{.*\b(runs|firstOf)\b.*\} from '.*\/faults\/campaign\.js';$/m);
 
 /** Suites of every day with tests that are run here alone. */
 const shared = importing(/^import \{ longTest \} from /m);

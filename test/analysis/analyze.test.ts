@@ -88,7 +88,7 @@ test('FLOPs as computed: what a layer does not keep is computed again', () => {
   expect(again! / kept!).toBeLessThan(4 / 3);
 });
 
-test('what is done in the layers is all that is done', () => {
+longTest('what is done in the layers is all that is done', () => {
   const own = (pick: (layer: LayerSummary) => number): number => {
     const children = (layer: LayerSummary) =>
       gpt.layers.filter(

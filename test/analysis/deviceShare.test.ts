@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { LmCloudSpmd } from '../../experiments/lmCloud.js';
 import { type Analysis, analyze } from '../../src/analysis/analyze.js';
 import { configure } from '../../src/cli/index.js';
+import { longTest } from '../longTest.js';
 import { configured, Gpt } from './models.js';
 
 /** Two layers of depth 64, four heads of 16, a vocabulary of 250, 8 rows of 32 tokens in all, on a mesh. */
@@ -110,13 +111,16 @@ test('a dimension that does not divide is padded, and told; too few elements are
   );
 });
 
-test('a repeated layer that keeps nothing has as many variables, split alike, and takes less memory', () => {
-  const [apart, repeated] = [false, true].map((useRepeatedLayer) =>
-    analysisOf([1, 2, 2], [1, 1, 1], { useRepeatedLayer, numLayers: 12, maxSeqLen: 128 }),
-  );
-  expect(repeated!.memory.variables).toBe(apart!.memory.variables);
-  expect(repeated!.memory.activations).toBeLessThan(apart!.memory.activations / 2);
-});
+longTest(
+  'a repeated layer that keeps nothing has as many variables, split alike, and takes less memory',
+  () => {
+    const [apart, repeated] = [false, true].map((useRepeatedLayer) =>
+      analysisOf([1, 2, 2], [1, 1, 1], { useRepeatedLayer, numLayers: 12, maxSeqLen: 128 }),
+    );
+    expect(repeated!.memory.variables).toBe(apart!.memory.variables);
+    expect(repeated!.memory.activations).toBeLessThan(apart!.memory.activations / 2);
+  },
+);
 
 test('what a repeated layer keeps of all turns is split as a turn is', () => {
   const more = { useRepeatedLayer: true, numLayers: 16, maxSeqLen: 128, dimsPerHead: 32 };

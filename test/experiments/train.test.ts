@@ -16,7 +16,7 @@ function train(directory: string, exp: string, constants: Record<string, unknown
 const losses = ({ stdout }: Finished): number[] =>
   [...stdout.matchAll(/^step .*loss (\S+)/gm)].map(([, loss]) => Number(loss));
 
-test('lmCloud.LmCloudSpmdTest', async () => {
+longTest('lmCloud.LmCloudSpmdTest', async () => {
   const sizes = { vocabSize: 64, maxSeqLen: 16, numLayers: 1, numTrainSteps: 3, summaryIntervalSteps: 1 };
   const finished = await train(temporaryDirectory(), 'lmCloud.LmCloudSpmdTest', sizes);
   expect([finished.code, finished.stderr]).toEqual([0, '']);

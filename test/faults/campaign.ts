@@ -22,6 +22,10 @@ export const tries = (all: number, short: number): number => (isShort ? short : 
 export const runs = (all: number, daily = Math.ceil(all / 20)): number =>
   process.env.LONG === '1' ? tries(all, daily) : daily;
 
+/** Cases of a suite that differ in little: all where {@link runs} are all, the first ones every day. */
+export const firstOf = <T>(cases: readonly T[], daily = 1): readonly T[] =>
+  cases.slice(0, runs(cases.length, daily));
+
 /** A whole list, or with SHORT=1 one in so many, beginning with the one that a number draws. */
 export const oneIn = <T>(every: number, all: readonly T[], from = seed): T[] => {
   const step = tries(1, every);

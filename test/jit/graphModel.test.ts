@@ -1,4 +1,5 @@
 /** @file Graph models, compiled, against the same models on tfjs's cpu backend. */
+import { firstOf } from '../faults/campaign.js';
 import '@tensorflow/tfjs-backend-cpu';
 import { createRequire } from 'node:module';
 import { beforeEach, expect, test } from 'vitest';
@@ -56,19 +57,22 @@ const inputs: Readonly<Record<string, () => Tensor>> = {
     ),
 };
 
-test.each(Object.keys(architectures))('%s computes what it does on the cpu backend', async (name) => {
-  const [file, outputs] = architectures[name]!();
-  const model = await loaded(file);
-  const x = inputs[name]!();
-  const expected = [model.execute(x, outputs)].flat() as Tensor[];
-  for (const engine of hasCompiler ? (['onnx', 'native'] as const) : (['onnx'] as const)) {
-    const compiled = compileModel(model, { ...quick, engine });
-    const actual = [await compiled.execute(x, outputs)].flat() as Tensor[];
-    expect(actual.length).toBe(outputs.length);
-    actual.forEach((output, i) => void expectSame(output, expected[i]!, `${outputs[i]} on ${engine}`));
-    await compiled.dispose();
-  }
-});
+test.each(firstOf(Object.keys(architectures), 2))(
+  '%s computes what it does on the cpu backend',
+  async (name) => {
+    const [file, outputs] = architectures[name]!();
+    const model = await loaded(file);
+    const x = inputs[name]!();
+    const expected = [model.execute(x, outputs)].flat() as Tensor[];
+    for (const engine of hasCompiler ? (['onnx', 'native'] as const) : (['onnx'] as const)) {
+      const compiled = compileModel(model, { ...quick, engine });
+      const actual = [await compiled.execute(x, outputs)].flat() as Tensor[];
+      expect(actual.length).toBe(outputs.length);
+      actual.forEach((output, i) => void expectSame(output, expected[i]!, `${outputs[i]} on ${engine}`));
+      await compiled.dispose();
+    }
+  },
+);
 
 /** Boxes from an image, of which the best are gathered by a node that needs their values, then a branch. */
 async function detector(): Promise<{ readonly model: Loaded; readonly output: string }> {

@@ -71,7 +71,7 @@ test('a run without an average has none to evaluate', async () => {
   );
 });
 
-test('a resume may begin the average, from the parameters, or end it', async () => {
+longTest('a resume may begin the average, from the parameters, or end it', async () => {
   const directory = await wholeRun((own) => flags(own, '--mode=train'), run);
   const resumed = async (steps: number, ...more: string[]) => {
     const { code, stdout, stderr } = await run([

@@ -162,7 +162,7 @@ test('weights are no run: --checkpoint says where they go', async () => {
   }
 });
 
-test('--checkpoint=PATH evaluates the checkpoint of another run', async () => {
+longTest('--checkpoint=PATH evaluates the checkpoint of another run', async () => {
   const directory = temporaryDirectory();
   const evaluate = async (path: string) => {
     const { code, stdout, stderr } = await run([

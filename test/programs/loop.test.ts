@@ -78,35 +78,41 @@ test('a failing program is reported like an evaluation; equal names are rejected
   });
 });
 
-test('a tracked metric: the best checkpoint outlives later ones, and training ends where it gets no better', async () => {
-  const directory = temporaryDirectory();
-  const tracked = flagsOf('Tracked', directory);
-  const { code, stdout, stderr } = await run(tracked);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  const values = metricLines(directory)
-    .filter(({ program }) => program === 'eval_test_validation')
-    .map((line) => line['Metrics/log_pplx'] as number);
-  expect(values).toEqual(values.toSorted((a, b) => b - a));
-  const reason = `eval_test_validation/log_pplx was not better than ${values[0]}, its value at step 3, in 2 evaluations.`;
-  expect(stdout).toContain(`Training ends at step 9: ${reason}\n`);
-  expect(readdirSync(join(directory, 'checkpoints'))).toEqual(['checkpoint_00000003', 'checkpoint_00000009']);
-  // Started again, it ends at the same step for the same reason.
-  expect((await run(tracked)).stdout).toContain(`Training ends at step 9: ${reason}\n`);
+longTest(
+  'a tracked metric: the best checkpoint outlives later ones, and training ends where it gets no better',
+  async () => {
+    const directory = temporaryDirectory();
+    const tracked = flagsOf('Tracked', directory);
+    const { code, stdout, stderr } = await run(tracked);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const values = metricLines(directory)
+      .filter(({ program }) => program === 'eval_test_validation')
+      .map((line) => line['Metrics/log_pplx'] as number);
+    expect(values).toEqual(values.toSorted((a, b) => b - a));
+    const reason = `eval_test_validation/log_pplx was not better than ${values[0]}, its value at step 3, in 2 evaluations.`;
+    expect(stdout).toContain(`Training ends at step 9: ${reason}\n`);
+    expect(readdirSync(join(directory, 'checkpoints'))).toEqual([
+      'checkpoint_00000003',
+      'checkpoint_00000009',
+    ]);
+    // Started again, it ends at the same step for the same reason.
+    expect((await run(tracked)).stdout).toContain(`Training ends at step 9: ${reason}\n`);
 
-  const evaluate = (checkpoint: string) => run([...tracked, '--mode=eval', `--checkpoint=${checkpoint}`]);
-  for (const [checkpoint, step, value] of [
-    ['best', 3, values[0]],
-    ['9', 9, values[2]],
-  ] as const) {
-    expect((await evaluate(checkpoint)).code).toBe(0);
-    const last = metricLines(directory).findLast(({ program }) => program === 'eval_test_validation');
-    expect(last).toMatchObject({ step, 'Metrics/log_pplx': value });
-  }
-  expect(await evaluate('5')).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('no checkpoint for step 5; there are checkpoints for steps 3, 9'),
-  });
-});
+    const evaluate = (checkpoint: string) => run([...tracked, '--mode=eval', `--checkpoint=${checkpoint}`]);
+    for (const [checkpoint, step, value] of [
+      ['best', 3, values[0]],
+      ['9', 9, values[2]],
+    ] as const) {
+      expect((await evaluate(checkpoint)).code).toBe(0);
+      const last = metricLines(directory).findLast(({ program }) => program === 'eval_test_validation');
+      expect(last).toMatchObject({ step, 'Metrics/log_pplx': value });
+    }
+    expect(await evaluate('5')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('no checkpoint for step 5; there are checkpoints for steps 3, 9'),
+    });
+  },
+);
 
 longTest('a tracked metric survives a restart; what it needs is named', async () => {
   const directory = temporaryDirectory();

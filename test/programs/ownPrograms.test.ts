@@ -78,7 +78,7 @@ longTest('an error is reported by a hook, and a run that goes on comes to the sa
   expect([diary(directory, 'start'), diary(directory, 'end')]).toEqual([[[0], [7]], [[12]]]);
 });
 
-test('a job on a checkpoint runs the same programs, with what they kept in training', async () => {
+longTest('a job on a checkpoint runs the same programs, with what they kept in training', async () => {
   const before = of(whole, 'best_of_other').at(-2)!;
   const diaryBefore = readFileSync(join(whole, 'diary.jsonl'), 'utf8');
   const ending = ['--set', 'task.train.programs[1].endsAt=12'];

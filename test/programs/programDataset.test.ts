@@ -7,6 +7,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { loadRun } from '../../src/trained/index.js';
 import { oneProcess, temporaryDirectory } from '../command.js';
 import { corpusDirectory } from '../inputs/corpus.js';
+import { longTest } from '../longTest.js';
 import { metricLines } from './runs.js';
 
 const faults = fileURLToPath(new URL('../fixtures/faults', import.meta.url));
@@ -51,7 +52,7 @@ test('training records the tokenizer and files that it reads', () => {
   });
 });
 
-test('training says once that the model has ids without text, which nothing draws', async () => {
+longTest('training says once that the model has ids without text, which nothing draws', async () => {
   const undrawn =
     "Of the model's 256 ids, 241 have no text in the vocabulary of the input (15 …): decoders never draw such ids.";
   expect(said.split('\n').filter((line) => line === undrawn)).toHaveLength(1);

@@ -1,8 +1,10 @@
 /** @file A run that is stopped or killed and started again ends with the same bits as one that was not. */
+
 import { cpSync, existsSync, readdirSync, readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { oneProcess, runCommand, startCommand, temporaryDirectory } from '../command.js';
+import { firstOf } from '../faults/campaign.js';
 import { longTest } from '../longTest.js';
 import { killedRun, metricLines, stateAt, stepReached, trainLosses, untimedLines, wholeRun } from './runs.js';
 
@@ -33,10 +35,12 @@ longTest('SIGKILL at a random step, twice, then to the end', async () => {
   expect(untimedLines(directory)).toEqual(untimedLines(uninterrupted));
 });
 
-test.each([
-  ['SIGTERM', 143],
-  ['SIGINT', 130],
-] as const)('%s saves, exits with %i, and the run goes on from there', async (signal, code) => {
+test.each(
+  firstOf([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const),
+)('%s saves, exits with %i, and the run goes on from there', async (signal, code) => {
   const directory = temporaryDirectory();
   const run = startCommand(flags(directory));
   await stepReached(directory, 2, run);
@@ -111,7 +115,7 @@ test('evaluation and decoding read the newest checkpoint; another number of samp
   expect(decoded.stdout).toContain(`---\n${examples[0].prefix}\n>>>\n${examples[0].decoded_substr}`);
 });
 
-test('a truncated checkpoint is reported and kept; using the one before it requires a flag', async () => {
+longTest('a truncated checkpoint is reported and kept; using the one before it requires a flag', async () => {
   const directory = temporaryDirectory();
   cpSync(uninterrupted, directory, { recursive: true });
   const broken = join(directory, 'checkpoints', `checkpoint_000000${steps}`);

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { SafetensorsFile } from '../../src/checkpoints/index.js';
 import { StepTaps } from '../../src/programs/stepTaps.js';
 import { temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { tinyTraining } from './tinyTraining.js';
 
 /** A training of one thread, and its taps. */
@@ -26,7 +27,7 @@ async function tapped(engine: 'native' | 'onnx', ...patterns: string[]) {
 const numbers = (line: string) =>
   line.split(/\s+/).flatMap((cell) => (/^-?[\d.e-]+$/.test(cell) ? [Number(cell)] : []));
 
-test('layers by path, before the update, with values; training ends with the same bits', async () => {
+longTest('layers by path, before the update, with values; training ends with the same bits', async () => {
   const patterns = ['lm/transformer/x_layers_0/**', 'lm/softmax.*'];
   const reference = await tinyTraining('native', 1);
   await reference.program.runSteps(2);

@@ -1,9 +1,11 @@
 /** @file Whatever ends a run, its work is saved, told, and gone on with as if nothing had been. */
+
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { oneProcess, project, startCommand, temporaryDirectory } from '../command.js';
+import { firstOf } from '../faults/campaign.js';
 import { answers } from '../fixtures/faults/experiments/answers.js';
 import { longTest } from '../longTest.js';
 import { readEvents } from '../summaries/readEvents.js';
@@ -87,18 +89,21 @@ test('an input that fails: its error, the state of the last step, and the same e
   await expectToGoOn(directory);
 });
 
-test.each(['timer', 'rejection'])('an error that nobody awaits, by a %s: the same', async (strays) => {
-  const directory = temporaryDirectory();
-  const { code, stderr, stdout } = await run(
-    flags(directory, 'datasets[0].straysAt=7', `datasets[0].strays=${strays}`),
-  );
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^Error: the shelf fell over\n {4}at .*faulty\.ts/);
-  const saved = checkpoints(directory).at(-1)!;
-  expect([7, 8]).toContain(saved);
-  expect(stdout).toContain(`\nSaved at step ${saved} of 12; the same command goes on from there.\n`);
-  await expectToGoOn(directory);
-});
+test.each(firstOf(['timer', 'rejection']))(
+  'an error that nobody awaits, by a %s: the same',
+  async (strays) => {
+    const directory = temporaryDirectory();
+    const { code, stderr, stdout } = await run(
+      flags(directory, 'datasets[0].straysAt=7', `datasets[0].strays=${strays}`),
+    );
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^Error: the shelf fell over\n {4}at .*faulty\.ts/);
+    const saved = checkpoints(directory).at(-1)!;
+    expect([7, 8]).toContain(saved);
+    expect(stdout).toContain(`\nSaved at step ${saved} of 12; the same command goes on from there.\n`);
+    await expectToGoOn(directory);
+  },
+);
 
 longTest('an input that never answers ends the run, saved, and an evaluation of it', async () => {
   const directory = temporaryDirectory();
@@ -160,7 +165,7 @@ test('an id out of range is reported with its place; earlier batches are trained
   await expectToGoOn(directory);
 });
 
-test('a training input that ends says how to fix it, at every start', async () => {
+longTest('a training input that ends says how to fix it, at every start', async () => {
   const directory = temporaryDirectory();
   for (const start of ['first', 'second']) {
     const { code, stderr } = await run(flags(directory, 'datasets[0].endsAt=7'));
@@ -210,7 +215,7 @@ longTest('or training stops, saves, and later resumes with the missing evaluatio
   await expectToGoOn(directory);
 });
 
-test('consecutive invalid steps end the run; the good checkpoint before them stays', async () => {
+longTest('consecutive invalid steps end the run; the good checkpoint before them stays', async () => {
   const directory = temporaryDirectory();
   const bad = ['datasets[0].nanFrom=4', 'numTrainSteps=40', 'task.train.maxInvalidSteps=7'];
   const { code, stdout, stderr } = await run(flags(directory, ...bad, 'task.train.evalIntervalSteps=100'));

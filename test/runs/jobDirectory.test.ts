@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openJobDirectory } from '../../src/runs/jobDirectory.js';
 import { runCommand, temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 
 /** No process has it: numbers end at 2^22. */
 const dead = 2 ** 22 + 1;
@@ -121,7 +122,7 @@ test('temporary files of ended processes are removed, those of live ones are not
   expect(kept.filter((name) => !existsSync(join(directory, name)))).toEqual([]);
 });
 
-test('a command on a directory in use ends with 2 and writes nothing', async () => {
+longTest('a command on a directory in use ends with 2 and writes nothing', async () => {
   const directory = temporaryDirectory();
   const opened = await openJobDirectory(directory, 'train');
   const before = readFileSync(join(directory, '.train.lock'), 'utf8');

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   marker,
   postReview,
@@ -14,6 +14,7 @@ import {
 import { type ReviewRequest, reviewsOf } from '../../scripts/renderReview.js';
 import type { DiffReport } from '../../src/review/reports/diffReport.js';
 import { temporaryDirectory } from '../command.js';
+import { longTest } from '../longTest.js';
 import { experimentsFile, family, repositoryOf } from '../review/repository.js';
 import { typescript } from '../typescriptEnvironment.js';
 import { FakeGithub } from './github.js';
@@ -315,7 +316,7 @@ describe('pull requests', () => {
   });
 });
 
-test('the script ends with an error where the event is another one', () => {
+longTest('the script ends with an error where the event is another one', () => {
   const script = fileURLToPath(new URL('../../scripts/postReview.ts', import.meta.url));
   writeFileSync(file, '{}');
   const { status, stderr } = spawnSync(process.execPath, ['--import', typescript, script, file], {

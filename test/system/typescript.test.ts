@@ -62,7 +62,7 @@ function plant(folder: string): number {
   return names.length;
 }
 
-test('what others planted in the temporary folder does not run', () => {
+longTest('what others planted in the temporary folder does not run', () => {
   const { shared, cache, run } = setUp();
   // tsx by itself makes the translations, and runs what is planted: the test plants what it would read.
   expect(run('--import', import.meta.resolve('tsx')).stdout).toContain('mine: main\n');

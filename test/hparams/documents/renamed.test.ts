@@ -26,6 +26,7 @@ import {
   toYAML,
 } from '../../../src/hparams/index.js';
 import { SingleTask } from '../../../src/tasks/index.js';
+import { longTest } from '../../longTest.js';
 
 const Width = defineTag('renamed.Width', 'How wide something is.');
 
@@ -70,7 +71,7 @@ function file(name: string, text: string): string {
   return path;
 }
 
-test('JSON and YAML with old names are read, with a notice for each', () => {
+longTest('JSON and YAML with old names are read, with a notice for each', () => {
   const told: string[] = [];
   const notify = (notice: string) => told.push(notice);
   const json = withOldNames(JSON.stringify(toJSON(config())));

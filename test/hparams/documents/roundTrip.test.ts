@@ -41,7 +41,7 @@ const graphs = fc
   .tuple(recipes, fc.integer({ min: 1, max: 4 }))
   .map(([recipe, every]) => withTags(makeGraph(recipe), every));
 
-test('JSON, YAML and one line give equal graphs with the same sharing and tags', () => {
+longTest('JSON, YAML and one line give equal graphs with the same sharing and tags', () => {
   const same = (back: unknown, graph: AnyNode): void => {
     expect(isEqual(back, graph, { tags: true })).toBe(true);
   };

@@ -129,7 +129,7 @@ longTest('where nothing is said, threads join until batches come in time, at mos
   for (let i = 0; i < 20; i++) expect(await input.getNext()).toEqual(await plain.getNext());
 });
 
-test('an input that cannot deal its batches out has one thread, whatever is asked for', async () => {
+longTest('an input that cannot deal its batches out has one thread, whatever is asked for', async () => {
   const input = open(
     CountingInput.config({ batchSize: 1, numBatches: 5000, prefetchBatches: 2, numWorkers: 4 }),
     {
@@ -221,7 +221,7 @@ async function toldBefore(
   return told;
 }
 
-test('a class of a program is found by the module that declares it', async () => {
+longTest('a class of a program is found by the module that declares it', async () => {
   const config = CountingInput.config({ batchSize: 1, prefetchBatches: 3, numBatches: 100_000 });
   const input = open(config);
   const plain = build(config);
@@ -237,15 +237,18 @@ test('a class that no thread finds is told before the first batch, and read in t
   ]);
 });
 
-test('a module is loaded only for classes that inputs do not have, and told of where no thread can load it', async () => {
-  const modules = [new URL('../topLevelAwait.ts', import.meta.url).href];
-  const input = open(textConfig(), { modules });
-  await untilAhead(input, async () => void (await input.getNext()));
-  const own = CountingInput.config({ batchSize: 1, prefetchBatches: 3 });
-  expect(await toldBefore(own, modules)).toEqual([
-    expect.stringMatching(/cannot load its classes\. .*await/s),
-  ]);
-});
+longTest(
+  'a module is loaded only for classes that inputs do not have, and told of where no thread can load it',
+  async () => {
+    const modules = [new URL('../topLevelAwait.ts', import.meta.url).href];
+    const input = open(textConfig(), { modules });
+    await untilAhead(input, async () => void (await input.getNext()));
+    const own = CountingInput.config({ batchSize: 1, prefetchBatches: 3 });
+    expect(await toldBefore(own, modules)).toEqual([
+      expect.stringMatching(/cannot load its classes\. .*await/s),
+    ]);
+  },
+);
 
 test('a closed input gives no more', async () => {
   const input = open(textConfig());

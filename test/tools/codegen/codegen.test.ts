@@ -121,7 +121,7 @@ describe('luthier codegen', () => {
     expect(stdout).toContain('    train.numTrainSteps = 12;\n');
   });
 
-  it('says which class cannot be imported', async () => {
+  longTest('says which class cannot be imported', async () => {
     const cwd = scratchProject({
       ...ownClasses,
       'experiments/own.ts': ownClasses['experiments/own.ts'].replace(

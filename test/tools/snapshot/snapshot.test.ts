@@ -141,7 +141,7 @@ longTest(
   },
 );
 
-it('refuses names that are none, and places that are no project', async () => {
+longTest('refuses names that are none, and places that are no project', async () => {
   const cwd = scratchProject({ 'experiments/toy.ts': family('0.1') });
   const luthier = oneProcess('src/tools/commandLine.ts', cwd);
   const [unknown, bare, none] = await Promise.all([
@@ -160,7 +160,7 @@ it('refuses names that are none, and places that are no project', async () => {
   });
 });
 
-it('links are refused, whatever they lead to', async () => {
+longTest('links are refused, whatever they lead to', async () => {
   const cwd = scratchProject({
     'experiments/toy.ts': family('0.1'),
     'outside.txt': 'private',
