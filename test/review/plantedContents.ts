@@ -50,6 +50,12 @@ export const plantedContents: readonly Plant[] = [
     ...{ truth: 'differs', status: 'changed', says: "'held_out'" },
   },
   {
+    name: 'lastRow',
+    mechanism,
+    edits: { 'data/NAME.csv': [['3,6,1.5', '3,6,2.5']] },
+    ...{ truth: 'differs', status: 'changed', says: 'price 1.5, weights 1 → sizes 3 6, price 2.5' },
+  },
+  {
     name: 'environment',
     mechanism,
     files: {

@@ -48,7 +48,11 @@ export function failingPart(now: FingerprintDocument | undefined): string | unde
 /** Where a part differs: the first operation or row that is another one. */
 function placeOf(before: PartDigest, after: PartDigest): string | undefined {
   const [rows, newRows] = [before.rows ?? {}, after.rows ?? {}];
-  const row = Object.keys({ ...newRows, ...rows }).find((name) => rows[name]?.[0] !== newRows[name]?.[0]);
+  const differing = Object.keys({ ...newRows, ...rows }).filter(
+    (name) => rows[name]?.[0] !== newRows[name]?.[0],
+  );
+  // Of data of another length, other rows far from the beginning are read.
+  const row = differing.find((name) => name in rows && name in newRows) ?? differing[0];
   if (row !== undefined) {
     const [old, now] = [rows[row]?.[1] ?? 'none', newRows[row]?.[1] ?? 'none'];
     return old === now ? `${row}, behind what is shown: ${now}` : `${row}: ${old} → ${now}`;

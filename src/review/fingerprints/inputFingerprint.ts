@@ -61,12 +61,20 @@ async function* beginningOf(input: BaseInput): AsyncGenerator<unknown> {
     yield attempt(() => input.idsToStrings(ids as Parameters<BaseInput['idsToStrings']>[0]));
 }
 
-/** Batches far from the beginning, or around the end, of an input whose state is the number of rows before a batch. */
-async function* restOf(input: BaseInput, start: InputState): AsyncGenerator<unknown> {
+type Rows = Record<string, readonly [digest: string, text: string]>;
+
+/**
+ * Batches far from the beginning, or around the end, of an input whose state is the number of rows before a batch.
+ *
+ * @param rows gets their rows.
+ */
+async function* restOf(input: BaseInput, start: InputState, rows: Rows): AsyncGenerator<unknown> {
   if (typeof start.position !== 'number') return;
-  const after = (position: number): Promise<Batch | undefined> => {
+  const after = async (position: number): Promise<Batch | undefined> => {
     input.setState({ ...start, position });
-    return nextBatch(input);
+    const batch = await nextBatch(input);
+    Object.assign(rows, numbered(rowsIn(batch), position));
+    return batch;
   };
   if (input.isEndless) {
     for (const position of FAR) yield contentsOf(await after(position));
@@ -102,17 +110,18 @@ function* rowsIn(batch: Batch | undefined): Generator<readonly [digest: string, 
   }
 }
 
-/** The rows of a batch, and of those that an input gives next, by their places in the data. */
-async function rowsFrom(
-  input: BaseInput,
-  first: Batch | undefined,
-): Promise<NonNullable<PartDigest['rows']>> {
+/** Rows by their places in the data. */
+const numbered = (rows: Iterable<Rows[string]>, from = 0): Rows =>
+  Object.fromEntries([...rows].map((row, i) => [`row ${from + i}`, row]));
+
+/** The rows of a batch, and of those that an input gives next. */
+async function rowsFrom(input: BaseInput, first: Batch | undefined): Promise<Rows> {
   const rows: (readonly [string, string])[] = [];
   for (let batch = first; batch !== undefined; batch = await nextBatch(input)) {
     for (const row of rowsIn(batch)) if (rows.push(row) === SHOWN_ROWS) break;
     if (rows.length === SHOWN_ROWS) break;
   }
-  return Object.fromEntries(rows.map((each, i) => [`row ${i}`, each]));
+  return numbered(rows);
 }
 
 /** Whether batches as jobs read them have more places than a small one, and are not too large. */
@@ -126,7 +135,7 @@ function isReadWhole({ batchSize }: Config<BaseInput>, small: Batch | undefined)
 async function firstBatch(
   config: Config<BaseInput>,
   small: BaseInput,
-): Promise<{ readonly whole: unknown; readonly rows: NonNullable<PartDigest['rows']> }> {
+): Promise<{ readonly whole: unknown; readonly rows: Rows }> {
   const first = await nextBatch(small);
   // To open data is dear: an input more only where it gives others.
   if (!isReadWhole(config, first)) return { whole: undefined, rows: await rowsFrom(small, first) };
@@ -139,15 +148,15 @@ async function firstBatch(
   }
 }
 
-/** Values that an input gives: `apart` those that follow from names and classes, and tell of no row; and the first rows. */
+/** Values that an input gives: `apart` those that follow from names and classes, and tell of no row; and rows, the first ones first. */
 async function* givenBy(
   config: Config<BaseInput>,
   apart: (value: unknown) => void,
-): AsyncGenerator<unknown, NonNullable<PartDigest['rows']>> {
+): AsyncGenerator<unknown, Rows> {
   const { batchSize, numInfeedHosts, infeedHostIndex } = config;
   const small = copyWith(config, { batchSize: Math.min(batchSize, MOST_ROWS) });
   const input = build(small);
-  let rows: NonNullable<PartDigest['rows']>;
+  let rows: Rows;
   try {
     apart(input.name);
     yield [build(config).getGlobalBatchSize(), input.isEndless];
@@ -158,11 +167,12 @@ async function* givenBy(
     if (identity.tokenizer !== undefined)
       apart(attempt(() => toJSON(withRecorded(config, identity), { modules: false })));
     yield* beginningOf(input);
-    yield* restOf(input, start);
+    const others: Rows = {};
+    yield* restOf(input, start, others);
     input.setState(start);
     const first = await firstBatch(config, input);
     yield first.whole;
-    rows = first.rows;
+    rows = { ...first.rows, ...others, ...first.rows };
   } finally {
     await input.close();
   }

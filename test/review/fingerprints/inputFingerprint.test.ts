@@ -119,12 +119,24 @@ test('rows are told by their places in batches as jobs read them, and data is op
   ];
   const differing = Object.keys(first.rows!).filter((row) => first.rows![row]![0] !== other.rows![row]![0]);
   expect(differing).toEqual(['row 6']);
-  expect(Object.keys(first.rows!)).toHaveLength(12);
+  expect(Object.keys(first.rows!).slice(0, 12)).toEqual(Array.from({ length: 12 }, (_, row) => `row ${row}`));
   // The first row is read at the beginning, after a reset, and for the rows that are shown; once more of whole batches.
   expect(opened).toBe(4);
   opened = 0;
   await inputDigest(Placed.config({ ...training, batchSize: 4 }));
   expect(opened).toBe(3);
+});
+
+test('rows behind the first ones are told where they are read', async () => {
+  const differing = async (config: Config<BaseInput>, changed: Config<BaseInput>) => {
+    const [{ rows: before }, { rows: after }] = [await inputDigest(config), await inputDigest(changed)];
+    return Object.keys(before!).filter((row) => before![row]![0] !== after![row]![0]);
+  };
+  const ending = { ...tokens, numBatches: 300 };
+  expect(await differing(Rows.config(ending), AtEnd.config(ending))).toEqual(['row 599']);
+  expect(await differing(Rows.config(training), Later.config(training))).toEqual([
+    ...['row 30011', 'row 30012', 'row 1000003', 'row 1000004'],
+  ]);
 });
 
 test('a class of the same name that gives the same is the same', async () => {
