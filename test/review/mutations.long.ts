@@ -25,6 +25,7 @@ import { temporaryDirectory } from '../command.js';
 import { draw, isShort, oneIn, title, tries } from '../faults/campaign.js';
 import { wavOf } from '../inputs/audio/sounds.js';
 import { writeFiles } from '../tools/scratch.js';
+import { Blocks } from './instrumented.js';
 import { type Mutation, mutated, mutationsOf, shown } from './mutants.js';
 import type { Question, RealBits } from './realBitsProgram.js';
 
@@ -93,7 +94,7 @@ function copyOfRepository(): string {
   return folder;
 }
 
-const limits = { seconds: 60, gigabytes: 4 };
+const limits = { seconds: 120, gigabytes: 4 };
 
 function evaluatorAt(folder: string): Evaluator {
   const tree = treeAt(folder, { root: folder, project: folder });
@@ -186,13 +187,17 @@ const at = <T>(list: readonly T[], place: number): T => list[Math.floor(place * 
 
 const PLACES = 2 ** 30;
 
-/** Draws the room first, then the kind of change. */
-function drawn(): Mutant[] {
+/** Draws the room first, then the kind of change, of those that reach an experiment. */
+function drawn({ reached }: Base): Mutant[] {
   // Doubles would be drawn from all that there are, most of which are nearly 0.
   const place = fc.noBias(fc.nat(PLACES - 1)).map((n) => n / PLACES);
   return draw(fc.tuple(place, place, place, place), mutants, 0x3417).map(([room, kind, which, field]) => {
     const byKind = everyMutant.get(at(rooms, room))!;
-    const mutant = at(byKind.get(at([...byKind.keys()].sort(), kind))!, which);
+    const all = byKind.get(at([...byKind.keys()].sort(), kind))!;
+    const mutant = at(
+      all.filter((each) => reached(each).length > 0),
+      which,
+    );
     return at(rooms, room) === 'experiments' ? mutant : { ...mutant, field: at(fields, field) };
   });
 }
@@ -207,10 +212,14 @@ interface Base {
   };
   /** What computes on its own. */
   readonly fixtures: readonly string[];
+  /** The classes that these are made of. */
+  readonly classes: Readonly<Record<string, RealBits>>;
   /** Those of them that mutants are tried with: all, or with SHORT=1 a third. */
   readonly tried: readonly string[];
   /** What only gives configs. */
   readonly shipped: readonly string[];
+  /** Those that run what a mutant changes, or give configs by it. */
+  readonly reached: (mutant: Mutant) => readonly string[];
   /** What they do. */
   readonly real: Readonly<Record<'run' | 'configs', () => Promise<Record<string, RealBits>>>>;
 }
@@ -242,18 +251,52 @@ beforeAll(async () => {
     fingerprints: await remembered((all) => evaluator.fingerprints(asked(all)), fixtures),
     analyses: await remembered((all) => evaluator.analyses(asked(all)), tried),
   };
+  const blocks = new Blocks(
+    repository,
+    rooms.slice(0, -1).flatMap((room) => globSync(`${room}/**/*.ts`, { cwd: repository })),
+  );
+  const run = once(async () => {
+    const noting = copyOfRepository();
+    blocks.instrument(noting);
+    return realBits(noting, 'blocks', tried);
+  });
   const real = {
-    run: once(() => realBits(folder, 'run', tried)),
+    run: async () =>
+      Object.fromEntries(
+        Object.entries(await run()).map(([name, { blocks: _, ...bits }]) => [name, bits as RealBits]),
+      ),
     configs: once(() => realBits(folder, 'configs', shipped)),
   };
-  base = { folder, answers, fixtures, tried, shipped, real };
-});
+  const classes = await realBits(folder, 'classes', fixtures);
+  // Runs take longer than all else here; the only mutant of a short campaign is tried with every experiment.
+  const ran = isShort
+    ? undefined
+    : new Map(
+        Object.entries(await run()).map(([name, bits]) => [
+          name,
+          new Set(bits.blocks?.split(',').map(Number)),
+        ]),
+      );
+  const used = new Map(
+    Object.entries(classes).map(([name, of]) => [
+      name,
+      new Set(Object.keys(of).filter((cls) => of[cls] === 'true')),
+    ]),
+  );
+  const reached = ({ file, mutation }: Mutant): readonly string[] => {
+    if (file.startsWith('experiments/')) return shipped;
+    return ran === undefined ? tried : blocks.reached(file, mutation, ran, used);
+  };
+  base = { folder, answers, fixtures, classes, tried, shipped, reached, real };
+}, 3_600_000);
 
 afterAll(() => evaluator.end());
 
+const nothing: Mutation = { kind: 'none', start: 0, end: 0, replacement: '' };
+
 test('the experiments use every class of the rooms, can be compared in full and run', async () => {
-  const { folder, fixtures, answers, real } = base;
-  const classes = Object.values(await realBits(folder, 'classes', fixtures));
+  const { fixtures, answers, real } = base;
+  const classes = Object.values(base.classes);
   const unused = Object.keys(classes[0]!).filter((name) => classes.every((each) => each[name] !== 'true'));
   expect(unused).toEqual([]);
   const fingerprints = [...(await answers.fingerprints(fixtures)).values()];
@@ -271,15 +314,15 @@ test('the experiments use every class of the rooms, can be compared in full and 
   );
   const failed = told.filter((error) => !/ needs a value for its constant /.test(error));
   expect(failed).toEqual([]);
+  const unchanged = { file: 'src/layers/linears.ts', mutation: nothing };
+  expect(await told(copyOfRepository(), unchanged, base.tried)).toBeUndefined();
 });
-
-const nothing: Mutation = { kind: 'none', start: 0, end: 0, replacement: '' };
 
 /** A version with the code of the base and one changed field. */
 interface WithField {
-  /** What a review tells of each experiment. */
-  readonly reports: () => Promise<ReadonlyMap<string, string>>;
-  readonly real: () => Promise<Record<string, RealBits>>;
+  /** What a review tells of each of so many experiments. */
+  readonly reports: (names: readonly string[]) => Promise<ReadonlyMap<string, string>>;
+  readonly real: (names: readonly string[]) => Promise<Record<string, RealBits>>;
 }
 
 /** Changes a field in a folder, or puts it back. */
@@ -290,6 +333,23 @@ function setField(folder: string, [before, after]: readonly [string, string]): v
   writeFileSync(path, text.replace(before, after));
 }
 
+/** The same answers, of each name once, one question after the other. */
+function each<T>(
+  ask: (names: readonly string[]) => Promise<Iterable<readonly [string, T]>>,
+): (names: readonly string[]) => Promise<Map<string, T>> {
+  const known = new Map<string, T>();
+  let last: Promise<unknown> = Promise.resolve();
+  return (names) => {
+    const answer = last.then(async () => {
+      const unknown = names.filter((name) => !known.has(name));
+      if (unknown.length > 0) for (const [name, found] of await ask(unknown)) known.set(name, found);
+      return new Map(names.flatMap((name) => (known.has(name) ? [[name, known.get(name)!] as const] : [])));
+    });
+    last = answer.catch(() => {});
+    return answer;
+  };
+}
+
 const withField = new Map(
   fields.map((field): [Field, WithField] => {
     const folder = once(async () => {
@@ -297,27 +357,22 @@ const withField = new Map(
       setField(made, field);
       return made;
     });
-    const reports = async () => {
+    const reports = async (names: readonly string[]) => {
       const now = evaluatorAt(await folder());
       try {
-        return new Map((await reportsOf(now)).map((report) => [report.name, JSON.stringify(report)]));
+        return (await reportsOf(now, names)).map((report) => [report.name, JSON.stringify(report)] as const);
       } finally {
         await now.end();
       }
     };
-    return [
-      field,
-      {
-        reports: once(reports),
-        real: once(async () => realBits(await folder(), 'run', base.tried)),
-      },
-    ];
+    const real = each(async (names) => Object.entries(await realBits(await folder(), 'run', names)));
+    return [field, { reports: each(reports), real: async (names) => Object.fromEntries(await real(names)) }];
   }),
 );
 
-/** Comparisons of the fixtures with those of the base. */
-async function reportsOf(now: Evaluator) {
-  const { answers, tried } = base;
+/** Comparisons of fixtures with those of the base. */
+async function reportsOf(now: Evaluator, tried: readonly string[]) {
+  const { answers } = base;
   const documents = [await answers.configs(tried), await now.configs(asked(tried))] as const;
   const models = await analyseModels(
     tried,
@@ -340,8 +395,15 @@ async function reportsOf(now: Evaluator) {
   });
 }
 
-/** What a review tells of the working tree in `folder` beside the changed field; undefined for nothing. */
-async function told(folder: string, { file, field }: Mutant): Promise<string | undefined> {
+/** Experiments that are asked about at once: where a review tells of one of them, no other is asked about. */
+const TOGETHER = 5;
+
+/** What a review tells of experiments of the working tree in `folder` beside the changed field; undefined for nothing. */
+async function told(
+  folder: string,
+  { file, field }: Mutant,
+  names: readonly string[],
+): Promise<string | undefined> {
   const { answers, shipped } = base;
   const now = evaluatorAt(folder);
   try {
@@ -354,12 +416,18 @@ async function told(folder: string, { file, field }: Mutant): Promise<string | u
       });
       return other === undefined ? undefined : `${other}: its config`;
     }
-    const reports = await reportsOf(now);
-    const alone = field && (await withField.get(field)!.reports());
-    const first = reports.find((report) =>
-      alone === undefined ? report.status !== 'unchanged' : JSON.stringify(report) !== alone.get(report.name),
-    );
-    return first && `${first.name}: ${first.status} ${first.computed?.differs ?? ''}`;
+    for (let from = 0; from < names.length; from += TOGETHER) {
+      const some = names.slice(from, from + TOGETHER);
+      const reports = await reportsOf(now, some);
+      const alone = field && (await withField.get(field)!.reports(some));
+      const first = reports.find((report) =>
+        alone === undefined
+          ? report.status !== 'unchanged'
+          : JSON.stringify(report) !== alone.get(report.name),
+      );
+      if (first) return `${first.name}: ${first.status} ${JSON.stringify(first.computed)}`;
+    }
+    return undefined;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return 'nothing can be evaluated';
@@ -371,19 +439,18 @@ async function told(folder: string, { file, field }: Mutant): Promise<string | u
 /** What running shows to be other than it was, though no review tells; undefined where one does. */
 async function untold(folder: string, mutant: Mutant): Promise<readonly string[] | undefined> {
   const { file, mutation, field } = mutant;
+  const names = base.reached(mutant);
   const path = join(folder, file);
   const text = readFileSync(path, 'utf8');
   writeFileSync(path, mutated(text, mutation));
   if (field !== undefined) setField(folder, field);
   try {
-    const said = await told(folder, mutant);
+    const said = await told(folder, mutant, names);
     if (said !== undefined) return undefined;
-    const { tried, shipped, real } = base;
-    const [ask, names] = file.startsWith('experiments/')
-      ? (['configs', shipped] as const)
-      : (['run', tried] as const);
-    const before = field === undefined ? real[ask] : withField.get(field)!.real;
-    return differing(await before(), await realBits(folder, ask, names));
+    const ask = file.startsWith('experiments/') ? 'configs' : 'run';
+    const before = field === undefined ? await base.real[ask]() : await withField.get(field)!.real(names);
+    const known = Object.fromEntries(names.map((name) => [name, before[name]!]));
+    return differing(known, await realBits(folder, ask, names));
   } finally {
     if (field !== undefined) setField(folder, [field[1], field[0]]);
     writeFileSync(path, text);
@@ -391,14 +458,11 @@ async function untold(folder: string, mutant: Mutant): Promise<readonly string[]
 }
 
 test(title('what is called unchanged is the same when it runs'), async () => {
-  const open = drawn();
+  const open = drawn(base);
   const wrong: string[] = [];
   let shownSame = 0;
   const work = async (): Promise<void> => {
     const folder = copyOfRepository();
-    // As long as a mutant takes.
-    if (!isShort)
-      expect(await told(folder, { file: 'src/layers/linears.ts', mutation: nothing })).toBeUndefined();
     for (let mutant = open.shift(); mutant !== undefined; mutant = open.shift()) {
       const { file, mutation, field } = mutant;
       const found = await untold(folder, mutant);

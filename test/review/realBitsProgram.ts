@@ -18,9 +18,12 @@ import { runJob } from '../../src/programs/index.js';
 import { resolveExperiment } from '../../src/registry/index.js';
 import { registerLibrary } from '../../src/rooms.js';
 
-/** What is asked of an experiment: its configs, what it does when it runs, or what classes it is made of. */
+/**
+ * What is asked of an experiment: its configs, what it does when it runs, that and the blocks of `Blocks.instrument` that run, or
+ * what classes it is made of.
+ */
 export interface Question {
-  readonly ask: 'configs' | 'run' | 'classes';
+  readonly ask: 'configs' | 'run' | 'blocks' | 'classes';
   readonly name: string;
 }
 
@@ -145,14 +148,21 @@ function classesOf({ configs, task }: ConfiguredExperiment): RealBits {
   return Object.fromEntries(told);
 }
 
+/** Blocks that have run, where files were written so that they tell. */
+const ran = new Set<number>();
+Object.assign(globalThis, { ran: (block: number) => ran.add(block) });
+
 async function answer({ ask, name }: Question): Promise<RealBits> {
+  ran.clear();
   const resolved = await resolveExperiment(name);
   registerLibrary();
   const configured = configure(resolved, []);
   if (ask === 'configs') return { configs: JSON.stringify(jsonDocument(configured)) };
   if (ask === 'classes') return classesOf(configured);
   const read = await Promise.all([...configured.datasets, ...configured.decodeDatasets].map(inputBits));
-  return { ...(await jobBits(configured, resolved.file)), inputs: read.join(), rates: rateBits(configured) };
+  const bits = await jobBits(configured, resolved.file);
+  const rates = rateBits(configured);
+  return { ...bits, inputs: read.join(), rates, ...(ask === 'blocks' && { blocks: [...ran].join() }) };
 }
 
 let last = Promise.resolve();
