@@ -309,10 +309,10 @@ test('the experiments use every class of the rooms, can be compared in full and 
   expect(parts.filter(({ notCompared = inJobs }) => notCompared !== inJobs)).toEqual([]);
   // They take longer than all else here; where the only mutant is told, nothing else asks.
   if (isShort) return;
-  const told = Object.values({ ...(await real.run()), ...(await real.configs()) }).flatMap(
+  const errors = Object.values({ ...(await real.run()), ...(await real.configs()) }).flatMap(
     ({ error }) => error ?? [],
   );
-  const failed = told.filter((error) => !/ needs a value for its constant /.test(error));
+  const failed = errors.filter((error) => !/ needs a value for its constant /.test(error));
   expect(failed).toEqual([]);
   const unchanged = { file: 'src/layers/linears.ts', mutation: nothing };
   expect(await told(copyOfRepository(), unchanged, base.tried)).toBeUndefined();
