@@ -1,6 +1,8 @@
 /** @file Texts of a trained run: prompts and sources become completions, which wait in the queue of its decoder. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Constraints, GREEDY } from '../decoding/index.js';
 import { type BaseTokenizer, InputError } from '../inputs/index.js';
+import { Turns } from '../system/index.js';
 import { Completion, ofRequest } from './completion.js';
 import {
   type GenerateOptions,
@@ -27,6 +29,9 @@ const MOST_TOKEN_BYTES = 1024;
 export class RunTexts {
   #continuing: Continuing | undefined;
   #translating: Translating | null | undefined;
+  /** Requests whose constraints are compiled, and milliseconds that the last one took. */
+  readonly #constraining = new Turns();
+  #pause = 0;
 
   constructor(private readonly parts: TextParts) {}
 
@@ -72,14 +77,29 @@ export class RunTexts {
   }
 
   /** As `TrainedRun.beginAll`. */
-  beginAll(
+  async beginAll(
     prompts: readonly (string | readonly number[])[],
     options: GenerateOptions,
     seedOf: (index: number) => number,
   ): Promise<Completion[]> {
-    // Once for all: a schema that is large takes a while to check.
-    const settings = this.#settings(options);
+    const isConstrained = (options.constraint ?? undefined) !== undefined;
+    const settings = isConstrained
+      ? await this.#constraining.take(() => this.#constrained(options))
+      : this.#settings(options);
     return Promise.all(prompts.map((prompt, i) => this.#begin(prompt, { ...settings, seed: seedOf(i) })));
+  }
+
+  /** Checks settings, and compiles their constraint: a large one takes a tenth of a second, as long as which others go on before it. */
+  async #constrained(options: GenerateOptions): Promise<Generation['hp']> {
+    await sleep(this.#pause);
+    const begun = performance.now();
+    try {
+      const settings = this.#settings(options);
+      this.#drawing(settings, this.decoding.constraints);
+      return settings;
+    } finally {
+      this.#pause = performance.now() - begun;
+    }
   }
 
   async #begin(prompt: string | readonly number[], settings: Generation['hp']): Promise<Completion> {

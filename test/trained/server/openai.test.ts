@@ -2,9 +2,11 @@
 import { createHash } from 'node:crypto';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { Script } from 'node:vm';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { Constraints } from '../../../src/decoding/index.js';
 import { importPublished, loadRun, type TrainedRun } from '../../../src/trained/index.js';
 import { type Server, serve } from '../../../src/trained/server/server.js';
 import { tokenText } from '../../../src/trained/server/tokenTexts.js';
@@ -235,6 +237,32 @@ test('errors of settings name the fields that have them', async () => {
       expect(error).toMatchObject({ type: 'invalid_request_error', param });
       expect((error as Error).message).toContain(message);
     }
+});
+
+test('constraints are compiled one at a time, and others go on between them', async () => {
+  const events: string[] = [];
+  const { compile } = Constraints.prototype;
+  const compiling = vi.spyOn(Constraints.prototype, 'compile').mockImplementation(function (
+    this: Constraints,
+    constraint,
+  ) {
+    const compiled = compile.call(this, constraint);
+    const key = JSON.stringify(constraint);
+    if (!events.includes(key)) events.push(key);
+    return compiled;
+  });
+  const patterns = ['a', 'b', 'c', 'd'].map((letter) => ({ regex: `${letter}{9000}` }));
+  let isOver = false;
+  const others = (async () => {
+    for (; !isOver; await immediate()) if (events.at(-1) !== 'others') events.push('others');
+  })();
+  const begun = patterns.map((constraint) => run.beginAll(['h', 'h'], { constraint }, () => 1));
+  for (const completion of (await Promise.all(begun)).flat()) completion.cancel();
+  isOver = true;
+  await others;
+  compiling.mockRestore();
+  const between = patterns.flatMap((constraint) => ['others', JSON.stringify(constraint)]);
+  expect(events.slice(0, between.length)).toEqual(between);
 });
 
 test('a request names the run or one of its adapters', async () => {
