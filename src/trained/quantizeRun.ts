@@ -12,13 +12,15 @@ import {
   widen,
 } from '../compiler/index.js';
 import { explain, isThere, readRegularFile } from '../files/index.js';
-import { build } from '../hparams/index.js';
+import { type AnyConfig, build, type Config, classOf, iterate } from '../hparams/index.js';
 import {
   ActQuantization,
   type BaseLayer,
+  BaseSoftmax,
   type CodeForm,
   codesOf,
   compensationOf,
+  Embedding,
   listLayers,
   notFinite,
   Quantization,
@@ -46,6 +48,8 @@ export interface QuantizeOptions extends Pick<LoadRunOptions, 'checkpoint' | 'ex
   readonly to: string;
   /** Bits of a weight: 8 by default. */
   readonly bits?: 8 | 4;
+  /** Bits of tables that are looked up, and of the weights that make logits, which rounding changes most: 8 by default. */
+  readonly tableBits?: 8 | 4;
   /** Weights with one scale; 0: all of an output. Default: 0 for 8 bits, 32 for 4. */
   readonly group?: number;
   /** Bits that each row of what weights multiply is rounded to, in the groups of the weights; null, the default: none. */
@@ -164,6 +168,12 @@ async function calibrated(
   return { weights, elements };
 }
 
+/** Whether a config is of a layer that looks up tokens, or makes logits. */
+function isTable(config: AnyConfig): boolean {
+  const { prototype } = classOf(config);
+  return prototype instanceof Embedding || prototype instanceof BaseSoftmax;
+}
+
 /**
  * Writes a run whose weights of products and tables are codes with scales, an ordinary run's directory: its record has the
  * experiment's configs with `task.model.quantization`, its checkpoint of step 0 the parameters that the run decodes, or evaluates,
@@ -176,7 +186,7 @@ export async function quantizeRun(
   directory: string,
   { to, bits = 8, group = bits === 8 ? 0 : 32, skip = [], calibration = 0, ...given }: QuantizeOptions,
 ): Promise<Quantized> {
-  const { clips = bits === 4, activations = null, ...options } = given;
+  const { clips = bits === 4, activations = null, tableBits = 8, ...options } = given;
   const run = await loadRun(directory, options);
   const lock = await openJobDirectory(to, 'train');
   try {
@@ -186,12 +196,17 @@ export async function quantizeRun(
     copyRecord(directory, to);
     const document = await readRunDocument(to, options.experiments);
     const { task } = document;
-    task.model.quantization = Quantization.config({
-      mode: 'inference',
-      weightParams: WeightQuantization.config({ precision: bits, blockSize: group }),
-      ...(activations !== null && { actParams: ActQuantization.config({ precision: activations }) }),
-      skip: [...skip],
-    });
+    const inCodes = (precision: 8 | 4): Config<Quantization> =>
+      Quantization.config({
+        mode: 'inference',
+        weightParams: WeightQuantization.config({ precision, blockSize: group }),
+        ...(activations !== null && { actParams: ActQuantization.config({ precision: activations }) }),
+        skip: [...skip],
+      });
+    task.model.quantization = inCodes(bits);
+    if (tableBits !== bits)
+      for (const { config } of iterate(task.model, { defaults: true, memoized: true }))
+        if (isTable(config)) (config as Config<BaseLayer>).quantization = inCodes(tableBits);
     // The parameters are the averages already, where the run uses those.
     if (run.isAveraged) Object.assign(task.train, { evalUseEmaStates: false, decodeUseEmaStates: false });
     const built = build(task);

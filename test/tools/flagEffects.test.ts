@@ -26,7 +26,7 @@ const triedIn: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...all('checkpoint num_threads engine'),
   },
   quantize: {
-    ...all('to bits group activations skip batches checkpoint', 'tools/trained/generate.test.ts'),
+    ...all('to bits table_bits group activations skip batches checkpoint', 'tools/trained/generate.test.ts'),
     ...all('calibration', 'trained/calibration.long.ts'),
   },
   generate: {

@@ -86,6 +86,12 @@ export const quantizeCommand: Command = {
       about: 'Bits of a weight: 8 or 4. Default: 8.',
       parse: (text, flag) => Number(oneOf(['8', '4'])(text, flag)),
     },
+    table_bits: {
+      ...{ key: 'tableBits', value: 'N' },
+      about:
+        'Bits of tables that are looked up, and of the weights that make logits, which rounding changes most: 8 or 4. Default: 8.',
+      parse: (text, flag) => Number(oneOf(['8', '4'])(text, flag)),
+    },
     group: {
       ...{ key: 'group', value: 'N' },
       about:

@@ -227,7 +227,7 @@ test('a prediction that the model lacks is told, with those that it has', async 
 
 test('a quantized run is a run: it generates, is compared with the one that it was made of, and damage is named without a stack', async () => {
   const to = temporaryDirectory();
-  const flags = ['--bits=4', '--group=32', '--activations=8', '--skip=.*softmax.*,.*emb_var'];
+  const flags = ['--bits=4', '--group=32', '--activations=8', '--skip=.*ff_layer.*'];
   const { stdout, stderr, code } = await luthier([
     'quantize',
     directory,
@@ -255,7 +255,16 @@ test('a quantized run is a run: it generates, is compared with the one that it w
   ]);
   expect(storages).toContainEqual(['w', 'uint8']);
   expect(storages).toContainEqual(['w_quantized_scale', 'bfloat16']);
+  const tablesOf = ({ params }: TrainedRun) =>
+    params.layout.entries.flatMap(({ name, storage }) => (/softmax.*\/w$/.test(name) ? storage : []));
+  expect(new Set(tablesOf(quantized))).toEqual(new Set(['int8']));
   await quantized.dispose();
+  const small = temporaryDirectory();
+  const four = ['--bits=4', '--table_bits=4', '--batches=0'];
+  expect(await luthier(['quantize', directory, `--to=${small}`, ...four])).toMatchObject({ code: 0 });
+  const smaller = await loadRun(small);
+  expect(new Set(tablesOf(smaller))).toEqual(new Set(['uint8']));
+  await smaller.dispose();
 
   const again = await luthier(['quantize', directory, `--to=${to}`]);
   expect(again.stderr).toBe(
