@@ -132,9 +132,9 @@ try {
   const guide = 'docs/architecture.md';
   const commands: Timed[] = [
     { what: 'list, 200 experiments', args: ['list'], cwd: large },
-    { what: 'diff --base, 55 own experiments, all reached, none changed', args: first, cwd: code },
+    { what: 'diff --base, the own experiments, all reached, none changed', args: first, cwd: code },
     { what: 'the same, the base known from an earlier review', args: again, cwd: code, edited: layers },
-    { what: 'diff --base, 55 own experiments, none reached', args: first, cwd: page },
+    { what: 'diff --base, the own experiments, none reached', args: first, cwd: page },
     { what: 'none reached, the base known from an earlier review', args: again, cwd: page, edited: guide },
     { what: 'diff --base, 60 small experiments, all changed', args: first, cwd: sixty },
     { what: 'diff --base, 30 small experiments, all changed', args: first, cwd: small },

@@ -42,7 +42,7 @@ export function promptSpecs(
   { model }: SingleTask,
   batch: () => BatchSpecs,
 ): Record<string, TensorSpec> | undefined {
-  if (!isDecodable(model) || model.promptNames === undefined) return undefined;
+  if (!isDecodable(model) || model.promptNames === undefined || model.begin === undefined) return undefined;
   const specs = flattenTree(batch() as Tree<TensorSpec>, isSpec);
   const found = specs.filter(({ path }) => model.promptNames!.includes(path));
   return Object.fromEntries(found.map(({ path, value }) => [path, value]));

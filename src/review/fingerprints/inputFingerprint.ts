@@ -2,12 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, type Config, copyWith, toJSON } from '../../hparams/index.js';
+import { build, type Config, classOf, copyWith, toJSON } from '../../hparams/index.js';
 import {
   arraysOf,
   type BaseInput,
   type Batch,
   batchCount,
+  InputError,
+  type InputSource,
   type InputState,
   nextBatch,
   peekBatch,
@@ -153,13 +155,18 @@ async function* givenBy(
   config: Config<BaseInput>,
   apart: (value: unknown) => void,
 ): AsyncGenerator<unknown, Rows> {
+  const whole: BaseInput & InputSource = build(config);
+  if (whole.followsTraining)
+    throw new InputError(
+      `${classOf(config).name} '${whole.name}' samples its batches from the model in training.`,
+    );
   const { batchSize, numInfeedHosts, infeedHostIndex } = config;
   const small = copyWith(config, { batchSize: Math.min(batchSize, MOST_ROWS) });
   const input = build(small);
   let rows: Rows;
   try {
     apart(input.name);
-    yield [build(config).getGlobalBatchSize(), input.isEndless];
+    yield [whole.getGlobalBatchSize(), input.isEndless];
     const start = input.getState();
     const { files = [], folders = [], ...identity } = input.dataIdentity();
     const named = folders.map(({ name, numFiles }) => [name, numFiles]);

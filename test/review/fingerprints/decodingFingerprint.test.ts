@@ -103,3 +103,17 @@ test('the program that reads a source', () => {
   expect(programs(5)).toBe(programs(5));
   expect(programs(5)).not.toBe(programs(6));
 });
+
+/** A model that hands on what a network reads before a decode, of which there is nothing. */
+class Referring extends LanguageModel {
+  readonly promptNames: readonly string[] = [];
+}
+
+test('a model that begins with tokens alone has no prompt, though it may name the arrays of one', () => {
+  const lmTpl = gpt2Lm({ vocabSize: 16, modelDims: 8, numLayers: 1, numHeads: 2, maxSeqLength: 8 });
+  const learner = Learner.config({ optimizer: Sgd.config({ learningRate: 0.1 }) });
+  const task = build(
+    SingleTask.config({ model: Referring.config({ lmTpl }), train: Train.config({ learner }) }),
+  );
+  expect(promptSpecs(task, () => ({}))).toBeUndefined();
+});

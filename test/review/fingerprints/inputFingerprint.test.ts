@@ -153,6 +153,16 @@ test('a corpus that is not there is not compared', async () => {
   expect(notCompared).toMatch(/^InputError: TextInput 'train': No file matches 'no\/such\.txt'/);
 });
 
+test('batches that the model in training samples are not compared, whatever sizes they may have', async () => {
+  class Sampled extends SyntheticLmInput {
+    readonly followsTraining = true;
+  }
+  expect(await inputDigest(Sampled.config({ ...training, batchSize: 64 }))).toEqual({
+    failed: ['all'],
+    notCompared: "InputError: Sampled 'train' samples its batches from the model in training.",
+  });
+});
+
 test('only data that may be read ahead depends on the sources of the thread', () => {
   const sources = ['batchTiming', 'ahead/prefetch', 'ahead/prefetchProtocol', 'ahead/prefetchWorker'].map(
     (name) => `src/inputs/${name}.ts`,
