@@ -17,6 +17,7 @@ export {
   type LmBatch,
   lmBatchSpecs,
   mapBatch,
+  mapSpecs,
   type PackedLmBatch,
   specsOf,
   TOKEN_UNIT,

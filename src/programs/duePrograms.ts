@@ -2,6 +2,7 @@
 import type { JsonValue } from '../inputs/index.js';
 import { type JobOptions, phase, timed } from '../runs/index.js';
 import type { Program, SingleTask } from '../tasks/index.js';
+import { EvalProgram, EvalTrainProgram } from './evalProgram.js';
 import { CHECKPOINTS, type Run } from './run.js';
 
 /** Programs in order. Each runs once at every step at which it is due, in this process or in the one that resumes. */
@@ -139,6 +140,14 @@ export class DuePrograms {
     if (summaries !== undefined) run.reporter.summary(program.name, run.step, summaries);
   }
 
+  /** Whether a program reads the parts of a state that ranks hold, and needs no whole. */
+  #readsParts(program: Program): boolean {
+    if (program.name === CHECKPOINTS) return true;
+    // What finds the first value that is not finite reads the whole.
+    const evaluates = program instanceof EvalProgram || program instanceof EvalTrainProgram;
+    return evaluates && this.options.debug !== 'nan';
+  }
+
   /** Tells programs of checkpoints that have become whole. */
   async #tellWhole(run: Run): Promise<void> {
     for (const checkpoint of run.takeWhole())
@@ -158,8 +167,7 @@ export class DuePrograms {
     return timed(this.options, program.name === CHECKPOINTS ? 'save_stall' : 'evaluation', async () => {
       try {
         const { memory, split } = run.parts.state;
-        // Ranks save their parts by themselves.
-        if (split === undefined || program.name !== CHECKPOINTS) await memory?.toHost();
+        if (split === undefined || !this.#readsParts(program)) await memory?.toHost();
         return await phase(this.options, program.phase ?? program.name, () =>
           call(run.viewOf(program.name), ...args),
         );

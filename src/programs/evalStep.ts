@@ -30,8 +30,14 @@ export class EvalSteps {
     params: FlatParams,
     /** Batches that are expected in all. */
     runs?: number,
+    /** Whether the parameters are the average of them. */
+    isAverage = false,
   ) {
-    this.#calls = new ForwardCalls({ options, task, params, name: 'eval_step', step: evalStep(task), runs });
+    const forward = params.split?.forward;
+    this.#calls = new ForwardCalls({
+      ...{ options, task, params, name: 'eval_step', step: evalStep(task), runs },
+      ...(forward && { inParts: (asked, batch) => forward.run({ ...asked, isAverage }, batch) }),
+    });
   }
 
   /** Must be called after the parameters have changed. */

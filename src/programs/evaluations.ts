@@ -58,7 +58,7 @@ export class Evaluations {
     const [task, known] = [main.taskOf(part), this.#steps[useEmaStates ? 1 : 0]];
     let steps = known.get(task);
     if (steps === undefined) {
-      steps = new EvalSteps(options, task, weights(useEmaStates), runs);
+      steps = new EvalSteps(options, task, weights(useEmaStates), runs, useEmaStates);
       known.set(task, steps);
     }
     return steps;

@@ -17,6 +17,7 @@ import { compileOptions, type JobOptions, slowUnit, timed } from '../runs/index.
 import type { SingleTask, TrainInputs } from '../tasks/index.js';
 import { BatchBuffers, badIndexError, reservedId } from './batchBuffers.js';
 import { describeNonFinite } from './invalidSteps.js';
+import type { AskedPass } from './ranks/splitForward.js';
 import { type FlatParams, hostParams } from './taskState.js';
 
 /** A pass over a batch. */
@@ -27,6 +28,10 @@ export interface ForwardParts {
   /** Name of the program, in messages and profiles. */
   readonly name: string;
   readonly step: (inputs: TrainInputs) => Tree<Tensor>;
+  /** Runs the step by the parts of the variables that ranks hold. */
+  readonly inParts?:
+    | ((asked: Omit<AskedPass, 'isAverage'>, batch: Batch) => Promise<Tree<HostTensor>>)
+    | undefined;
   /** Batches that are expected in all. */
   readonly runs?: number | undefined;
 }
@@ -48,6 +53,12 @@ class ForwardCall {
     const prngKey = { shape: [2], dtype: 'int32', data: key } satisfies HostTensor;
     if (options.debug === 'eager') {
       const run = () => runEagerly(step, { params: hostParams(params), batch: buffers.batchAt(0), prngKey });
+      return new ForwardCall(parts, buffers, key, { problemOf: () => undefined, run });
+    }
+    const { inParts } = parts;
+    if (inParts !== undefined) {
+      const { inputName, specs } = buffers;
+      const run = () => inParts({ inputName, specs, key: [...key] }, buffers.batchAt(0) as Batch);
       return new ForwardCall(parts, buffers, key, { problemOf: () => undefined, run });
     }
     const specs = {

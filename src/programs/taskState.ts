@@ -19,12 +19,15 @@ import { type EngineOptions, JobError } from '../runs/index.js';
 import { formatCount } from '../system/text/index.js';
 import type { Shard, SingleTask } from '../tasks/index.js';
 import type { SharedCheckpoints } from './ranks/sharedCheckpoints.js';
+import type { SplitForward } from './ranks/splitForward.js';
 
 /** Parameters in flat buffers, shared by all programs, which therefore see updates. */
 export interface FlatParams {
   readonly layout: FlatLayout;
   /** Every variable by path, as memory holds it. */
   readonly views: Readonly<Record<string, FlatArray>>;
+  /** Where ranks hold them in parts, of which these are the whole as of when that was asked for last. */
+  readonly split?: StateInParts;
 }
 
 /** A training state with the compiler's layouts. */
@@ -34,8 +37,6 @@ export type FlatTrainState = TrainState &
     readonly slotLayouts: Readonly<Record<string, SlotLayout>>;
     /** Where engines may hold the buffers between steps; absent where they are read and written by each step. */
     readonly memory?: TensorMemory;
-    /** Where ranks hold parts of the variables: those of this one. The whole is on rank 0 alone, as of when it was asked for last. */
-    readonly split?: StateInParts;
   };
 
 /** A state to evaluate and decode with: its views may be of a mapped file, and not of one buffer. */
@@ -66,8 +67,13 @@ export interface StateInParts {
   /** On rank 0: sums of squares of each variable by path, over its parts. */
   squares(): Promise<ReadonlyMap<string, SquaresOfVariable>>;
   /** On another rank: what rank 0 asks for. */
-  take(turn: 'gather' | 'save' | 'norms'): Promise<void>;
+  take(turn: PartsTurn): Promise<void>;
+  /** Evaluation steps by the parts, once the task has been opened. */
+  forward?: SplitForward;
 }
+
+/** What rank 0 may ask of parts between steps. */
+export type PartsTurn = 'gather' | 'save' | 'norms' | 'evaluate';
 
 /** Sums of squares of a variable's elements, and of its gradient's. */
 export interface SquaresOfVariable {
@@ -213,6 +219,7 @@ export const largeSlots = ({ slots }: TrainState): Float32Array[] =>
   Object.values(slots).filter((slot) => slot instanceof Float32Array);
 
 /** The moving average in place of the parameters; variables that are not trained are the same in both. */
-export function averaged({ layout, views, changing, slots }: FlatTrainState): FlatParams {
-  return { layout, views: { ...views, ...flatViews(changing, slots[EMA] as Float32Array) } };
+export function averaged({ layout, views, changing, slots, split }: FlatTrainState): FlatParams {
+  const average = { ...views, ...flatViews(changing, slots[EMA] as Float32Array) };
+  return { layout, views: average, ...(split && { split }) };
 }

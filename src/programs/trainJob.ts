@@ -28,6 +28,7 @@ import { TRAIN } from './programDataset.js';
 import { announce } from './ranks/agreement.js';
 import { tellStart } from './ranks/followRanks.js';
 import { unusedMesh } from './ranks/jobMesh.js';
+import { SplitForward } from './ranks/splitForward.js';
 import { Reporter, shortList } from './reporter.js';
 import { sampleRollouts } from './rollouts.js';
 import { setAside } from './setAside.js';
@@ -132,6 +133,7 @@ async function openTraining(options: JobOptions, stop: StopSignal, status: Statu
   tell = (line) => reporter.tell(line);
   const strays = strayFailures();
   const explained: JobOptions = { ...options, explain: (sentence) => reporter.tell(sentence) };
+  if (state.split) state.split.forward = new SplitForward(explained, task, state.split);
   if (options.ranks) await tellStart(options.ranks, start.dataset, input, state);
   await checkFirstBatch(options, start);
   const program = await compileTraining(explained, task, start, strays);

@@ -183,18 +183,19 @@ export class Mesh extends Configurable.with({
    * Numbers of the axes, in `sizes`, that split the dimensions of a layer's tensor, those of rows and those that don't divide it
    * left out; undefined where neither the mesh nor layers say any.
    *
-   * @param own the split that layers say. @throws ConfigError where that has an axis that the mesh has not.
+   * @param own the split that layers say. @param withRows those of rows, too, as for a program of the rows of all ranks. @throws ConfigError where that has an axis that the mesh has not.
    */
   activationAxes(
     path: string,
     own: SplitDims | undefined,
     shape: readonly number[],
+    withRows = false,
   ): (readonly number[])[] | undefined {
     const dims = this.#entryOf('activationSplitDimsMapping', path)?.[1] ?? own;
     if (dims?.length !== shape.length) return undefined;
     this.#checkAxes(dims, path);
     return dims.map((axes, i) => {
-      const named = axesOf([axes]).filter((name) => !this.hp.inputsSplitMapping.includes(name));
+      const named = axesOf([axes]).filter((name) => withRows || !this.hp.inputsSplitMapping.includes(name));
       return shape[i]! % this.ways(named) === 0 ? this.#numbersOf(named) : [];
     });
   }

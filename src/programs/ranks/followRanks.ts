@@ -23,6 +23,7 @@ import { TrainProgram } from '../trainProgram.js';
 import { HangError, Watchdog } from '../watchdog/watchdog.js';
 import { agree, hear, nextTurn, tell } from './agreement.js';
 import { collectiveRecord, nameOfRank } from './collectiveRecord.js';
+import { SplitForward } from './splitForward.js';
 import { SplitState } from './splitState.js';
 
 /** Where training begins. */
@@ -91,7 +92,10 @@ async function follow(
   const task = build(options.task);
   const start = await untilStart(ranks, async () => (held.split ??= await SplitState.of(options, task)));
   const { split } = held;
-  if (split !== undefined) split.source = start.source!;
+  if (split !== undefined) {
+    split.source = start.source!;
+    split.forward = new SplitForward(options, task, split);
+  }
   const records = { ...recordsIn(options.jobLogDir), write: () => {} };
   const dataset = new ProgramDataset(options, task, trainingDataset(options), TRAIN, records);
   try {

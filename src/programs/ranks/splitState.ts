@@ -17,6 +17,7 @@ import type { EngineOptions, JobOptions, JobRanks } from '../../runs/index.js';
 import { cut, isPart, type Mesh, paste, type Shard, type SingleTask } from '../../tasks/index.js';
 import {
   outlineOf,
+  type PartsTurn,
   type SquaresOfVariable,
   type StateInParts,
   type StateSource,
@@ -25,6 +26,7 @@ import {
 } from '../taskState.js';
 import { announce, tell } from './agreement.js';
 import { SharedCheckpoints } from './sharedCheckpoints.js';
+import type { SplitForward } from './splitForward.js';
 import type { HeldTensor, HeldTensors } from './stateExchange.js';
 
 /** The task's variables as a rank holds them. */
@@ -49,6 +51,7 @@ export class SplitState implements StateInParts {
   readonly #ofRanks: readonly ReadonlyMap<string, Shard>[];
   readonly checkpoints: SharedCheckpoints;
   source: StateSource = { from: 'whole' };
+  forward?: SplitForward;
   /** Whether the whole is that of the parts. */
   #isFresh = true;
   /** Whether the parts are those of a completed step. */
@@ -132,9 +135,10 @@ export class SplitState implements StateInParts {
     return this.#squares();
   }
 
-  async take(turn: 'gather' | 'save' | 'norms'): Promise<void> {
+  async take(turn: PartsTurn): Promise<void> {
     if (turn === 'gather') await this.gather();
     else if (turn === 'save') await this.checkpoints.follow();
+    else if (turn === 'evaluate') await this.forward!.follow();
     else await this.#squares();
   }
 

@@ -4,11 +4,11 @@ import { describeMpis } from '../../collectives/describeMpis.js';
 import type { Mpi } from '../../collectives/mpirun.js';
 import { temporaryDirectory } from '../../command.js';
 import { isShort } from '../../faults/campaign.js';
-import { expectSame, trainOnRanks } from './trainOnRanks.js';
+import { evaluationsIn, expectSame, trainOnRanks } from './trainOnRanks.js';
 
 /** A model of two layers that Pax splits over data and mdl, or another one. */
 const small = ['vocabSize=64', 'maxSeqLen=16', 'fpropDtype=float32', 'summaryIntervalSteps=1'].concat([
-  'task.train.saveIntervalSteps=5',
+  ...['task.train.saveIntervalSteps=5', 'task.train.evalIntervalSteps=5'],
 ]);
 const mesh = (...sizes: number[]): string => `task.mesh.iciMeshShape=[${sizes}]`;
 const IN_TWO = 'task.train.numSubBatches=2';
@@ -34,6 +34,10 @@ describeMpis((mpi) => {
     expect(expected.length).toBe(10);
     await run(mpi, 2, split, 5, [mesh(1, 1, 2), IN_TWO]);
     expectSame(await run(mpi, 1, split, 10, [IN_TWO]), expected);
+    const [evaluated, asExpected] = [evaluationsIn(split), evaluationsIn(one)];
+    expect(Object.keys(evaluated)).toEqual(Object.keys(asExpected));
+    expect(Object.keys(evaluated).length).toBeGreaterThan(2);
+    expectSame(Object.values(evaluated), Object.values(asExpected));
   });
 
   test.skipIf(isShort)('meshes go on from checkpoints of each other', async () => {

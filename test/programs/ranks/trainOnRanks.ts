@@ -30,6 +30,15 @@ export async function trainOnRanks(
     .flatMap(({ program, loss }) => (program === 'train' ? [loss] : []));
 }
 
+/** Losses of the evaluations that a run's directory tells, by program and step. */
+export function evaluationsIn(directory: string): Record<string, number> {
+  const lines = readFileSync(join(directory, 'metrics.jsonl'), 'utf8').trim().split('\n');
+  const found = lines
+    .map((line) => JSON.parse(line))
+    .filter(({ program }) => program !== 'train' && program.startsWith('eval_'));
+  return Object.fromEntries(found.map(({ program, step, loss }) => [`${program} ${step}`, loss]));
+}
+
 /** Losses of a few steps in another order of sums. */
 export function expectSame(losses: readonly number[], expected: readonly number[]): void {
   expect(losses.length).toBe(expected.length);
