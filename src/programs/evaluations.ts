@@ -8,7 +8,6 @@ import {
   type InputSource,
   type InputState,
   nextBatch,
-  peekBatch,
 } from '../inputs/index.js';
 import { JobError, type JobOptions } from '../runs/index.js';
 import type { EvalResult, EvaluateSettings, ProgramInput, ProgramRun, SingleTask } from '../tasks/index.js';
@@ -17,6 +16,7 @@ import type { Weights } from './evaluatedWeights.js';
 import { MeasuredEvaluation } from './measuredEvaluation.js';
 import { type ProgramDataset, TRAIN } from './programDataset.js';
 import type { ProgramInputs } from './programInputs.js';
+import { peekWhole } from './ranks/wholeBatch.js';
 
 /** Components of evaluations. */
 export interface EvaluationParts {
@@ -71,7 +71,7 @@ export class Evaluations {
     const part = training.kindOf(training.getState())?.part;
     const steps = this.#stepsOf(useEmaStates, part);
     const evaluation = new MeasuredEvaluation(task.taskOf(part), steps, training);
-    const batch = await peekBatch(training);
+    const batch = await peekWhole(options, training);
     if (batch === undefined) throw new EndOfData(training.name);
     await evaluation.add(batch);
     const result = evaluation.result();

@@ -75,8 +75,8 @@ export async function agree<T>(ranks: JobRanks, act: () => Promise<T>): Promise<
 }
 
 /** A turn of all ranks, as rank 0 announces it. */
-export type Turn = 'step' | 'gather' | 'save' | 'norms' | 'evaluate' | 'end';
-const TURNS: readonly Turn[] = ['step', 'gather', 'save', 'norms', 'evaluate', 'end'];
+export type Turn = 'step' | 'gather' | 'save' | 'norms' | 'evaluate' | 'peek' | 'end';
+const TURNS: readonly Turn[] = ['step', 'gather', 'save', 'norms', 'evaluate', 'peek', 'end'];
 
 /** Announces a turn on rank 0. */
 export async function announce(ranks: JobRanks, turn: Turn): Promise<void> {

@@ -25,6 +25,7 @@ import { agree, hear, nextTurn, tell } from './agreement.js';
 import { collectiveRecord, nameOfRank } from './collectiveRecord.js';
 import { SplitForward } from './splitForward.js';
 import { SplitState } from './splitState.js';
+import { gatherRows } from './wholeBatch.js';
 
 /** Where training begins. */
 interface Start {
@@ -76,7 +77,7 @@ export async function followRanks(options: JobOptions, ranks: JobRanks): Promise
     // Its end would have the launcher kill rank 0.
     warn(`${nameOfRank(ranks)}: ${(error as Error).message}`);
     for (let turn = await nextTurn(ranks); turn !== 'end'; turn = await nextTurn(ranks))
-      if (turn !== 'step') await held.split?.take(turn);
+      if (turn !== 'step' && turn !== 'peek') await held.split?.take(turn);
     throw error;
   } finally {
     await held.split?.checkpoints.close();
@@ -117,7 +118,7 @@ async function follow(
         ...{ limits: { steps, seconds }, step: () => program.state.step },
       });
     try {
-      await Promise.race([takeTurns(ranks, watchdog, program, split), watchdog.hung]);
+      await Promise.race([takeTurns({ options, input, watchdog, program, split }), watchdog.hung]);
     } finally {
       await watchdog.close();
     }
@@ -129,15 +130,20 @@ async function follow(
 /** Limits of the watchdog for what rank 0 does alone, which has a watchdog of its own. */
 const PATIENCE = 1e6;
 
-async function takeTurns(
-  ranks: JobRanks,
-  watchdog: Watchdog,
-  program: TrainProgram,
-  split: StateInParts | undefined,
-): Promise<void> {
-  const next = () => watchdog.during('waiting for rank 0', () => nextTurn(ranks), PATIENCE);
+/** What a rank takes turns with. */
+interface Following {
+  readonly options: JobOptions;
+  readonly input: InputSource;
+  readonly watchdog: Watchdog;
+  readonly program: TrainProgram;
+  readonly split: StateInParts | undefined;
+}
+
+async function takeTurns({ options, input, watchdog, program, split }: Following): Promise<void> {
+  const next = () => watchdog.during('waiting for rank 0', () => nextTurn(options.ranks!), PATIENCE);
   for (let turn = await next(); turn !== 'end'; turn = await next())
     if (turn === 'step') await program.run();
+    else if (turn === 'peek') await gatherRows(options, input);
     else await split?.take(turn);
 }
 

@@ -36,7 +36,7 @@ describeMpis((mpi) => {
     expectSame(await run(mpi, 1, split, 10, [IN_TWO]), expected);
     const [evaluated, asExpected] = [evaluationsIn(split), evaluationsIn(one)];
     expect(Object.keys(evaluated)).toEqual(Object.keys(asExpected));
-    expect(Object.keys(evaluated).length).toBeGreaterThan(2);
+    expect(Object.keys(evaluated).length).toBeGreaterThan(1);
     expectSame(Object.values(evaluated), Object.values(asExpected));
   });
 

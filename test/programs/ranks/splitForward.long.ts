@@ -49,7 +49,7 @@ async function evaluated(mesh?: Mesh): Promise<{ metrics: Metrics[]; turns: stri
     for (let turn = await nextTurn(ranks[rank]!); turn !== 'end'; turn = await nextTurn(ranks[rank]!)) {
       if (rank === 1) turns.push(turn);
       if (turn === 'step') await program.run();
-      else await state.split!.take(turn);
+      else if (turn !== 'peek') await state.split!.take(turn);
     }
   };
   for (const { state, task, options } of all)
