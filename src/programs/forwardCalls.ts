@@ -17,8 +17,7 @@ import { compileOptions, type JobOptions, slowUnit, timed } from '../runs/index.
 import type { SingleTask, TrainInputs } from '../tasks/index.js';
 import { BatchBuffers, badIndexError, reservedId } from './batchBuffers.js';
 import { describeNonFinite } from './invalidSteps.js';
-import type { AskedPass } from './ranks/splitForward.js';
-import { type FlatParams, hostParams } from './taskState.js';
+import { type AskedPass, type FlatParams, hostParams } from './taskState.js';
 
 /** A pass over a batch. */
 export interface ForwardParts {

@@ -12,14 +12,15 @@ import {
   heldViews,
   readyToFill,
   TensorMemory,
+  type Tree,
   takeMemory,
 } from '../compiler/index.js';
+import type { Batch, BatchSpecs } from '../inputs/index.js';
 import { changingPart, EMA, fillSlots, type SlotLayout, slotBytes } from '../learners/index.js';
 import { type EngineOptions, JobError } from '../runs/index.js';
 import { formatCount } from '../system/text/index.js';
 import type { Shard, SingleTask } from '../tasks/index.js';
 import type { SharedCheckpoints } from './ranks/sharedCheckpoints.js';
-import type { SplitForward } from './ranks/splitForward.js';
 
 /** Parameters in flat buffers, shared by all programs, which therefore see updates. */
 export interface FlatParams {
@@ -66,13 +67,31 @@ export interface StateInParts {
   fill(options: EngineOptions): Promise<void>;
   /** On rank 0: sums of squares of each variable by path, over its parts. */
   squares(): Promise<ReadonlyMap<string, SquaresOfVariable>>;
-  /** On another rank: what rank 0 asks for. */
+  /** On another rank: takes part in a turn. */
   take(turn: PartsTurn): Promise<void>;
   /** Evaluation steps by the parts, once the task has been opened. */
-  forward?: SplitForward;
+  forward?: ForwardInParts;
 }
 
-/** What rank 0 may ask of parts between steps. */
+/** An evaluation step, as rank 0 asks for it. */
+export interface AskedPass {
+  /** Whether of the average of the parameters. */
+  readonly isAverage: boolean;
+  readonly inputName: string;
+  /** Of the whole batch. */
+  readonly specs: BatchSpecs;
+  readonly key: readonly number[];
+}
+
+/** Evaluation steps that ranks compute together. */
+export interface ForwardInParts {
+  /** On rank 0: the outputs for a batch, which the next call overwrites. */
+  run(asked: AskedPass, batch: Batch): Promise<Tree<HostTensor>>;
+  /** Takes part on another rank. */
+  follow(): Promise<void>;
+}
+
+/** Turns between steps, of all that hold parts. */
 export type PartsTurn = 'gather' | 'save' | 'norms' | 'evaluate';
 
 /** Sums of squares of a variable's elements, and of its gradient's. */

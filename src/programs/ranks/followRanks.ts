@@ -77,7 +77,8 @@ export async function followRanks(options: JobOptions, ranks: JobRanks): Promise
     // Its end would have the launcher kill rank 0.
     warn(`${nameOfRank(ranks)}: ${(error as Error).message}`);
     for (let turn = await nextTurn(ranks); turn !== 'end'; turn = await nextTurn(ranks))
-      if (turn !== 'step' && turn !== 'peek') await held.split?.take(turn);
+      if (turn === 'peek') await agree(ranks, () => Promise.reject(error)).catch(() => {});
+      else if (turn !== 'step') await held.split?.take(turn);
     throw error;
   } finally {
     await held.split?.checkpoints.close();
@@ -127,10 +128,10 @@ async function follow(
   }
 }
 
-/** Limits of the watchdog for what rank 0 does alone, which has a watchdog of its own. */
+/** Limits of the watchdog while rank 0 works alone, which has a watchdog of its own. */
 const PATIENCE = 1e6;
 
-/** What a rank takes turns with. */
+/** Parts of a rank that takes turns. */
 interface Following {
   readonly options: JobOptions;
   readonly input: InputSource;

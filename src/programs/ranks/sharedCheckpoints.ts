@@ -57,7 +57,7 @@ export class SharedCheckpoints implements StateWriters {
     return this.#copy(save);
   }
 
-  /** On another rank: what `begin` asks for. */
+  /** Takes part in `begin` on another rank. */
   async follow(): Promise<void> {
     const save = await hear<Save>(this.ranks);
     let part: FilePart;

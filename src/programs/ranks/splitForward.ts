@@ -1,6 +1,6 @@
 /**
  * @file Evaluation steps of ranks that hold parts of the variables: rank 0 hands out a batch, each rank computes its part of the pass,
- * and rank 0 has what one process would have.
+ * and all get the outputs.
  */
 import {
   type BoundCall,
@@ -17,24 +17,14 @@ import {
   type Tree,
   traceProgram,
 } from '../../compiler/index.js';
-import { arraysOf, type Batch, type BatchSpecs, mapBatch, mapSpecs } from '../../inputs/index.js';
+import { arraysOf, type Batch, mapBatch, mapSpecs } from '../../inputs/index.js';
 import { splitActivations } from '../../layers/index.js';
 import { compileOptions, JobError, type JobOptions } from '../../runs/index.js';
 import { evalStep, type SingleTask } from '../../tasks/index.js';
 import { badIndexError } from '../batchBuffers.js';
-import { averaged, type StateInParts } from '../taskState.js';
+import { type AskedPass, averaged, type ForwardInParts, type StateInParts } from '../taskState.js';
 import { agree, announce, hear, tell } from './agreement.js';
 import { optionsOfRanks } from './rankStep.js';
-
-/** A pass, as rank 0 asks for it. */
-export interface AskedPass {
-  /** Whether of the average of the parameters. */
-  readonly isAverage: boolean;
-  readonly inputName: string;
-  /** Of the whole batch. */
-  readonly specs: BatchSpecs;
-  readonly key: readonly number[];
-}
 
 /** A compiled pass with its memory. */
 interface BoundPass {
@@ -46,7 +36,7 @@ interface BoundPass {
   readonly key: Int32Array;
 }
 
-export class SplitForward {
+export class SplitForward implements ForwardInParts {
   readonly #passes = new Map<string, BoundPass>();
 
   constructor(
@@ -67,7 +57,7 @@ export class SplitForward {
     return this.#run(asked, batch);
   }
 
-  /** On another rank: what `run` asks for. */
+  /** Takes part on another rank. */
   async follow(): Promise<void> {
     const asked = await hear<AskedPass>(this.options.ranks!);
     try {

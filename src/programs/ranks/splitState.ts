@@ -1,5 +1,5 @@
 /**
- * @file A training state that ranks hold in parts. Rank 0 has the whole beside its part, for what asks for it, such as evaluations:
+ * @file A training state that ranks hold in parts. Rank 0 has the whole beside its part, for decodes and the like:
  * ranks exchange it then, variable by variable. Training begins, is saved and summarised by the parts alone.
  */
 import { stateTensors, tensorName } from '../../checkpoints/index.js';
@@ -16,6 +16,7 @@ import { fillSlots, refillSlots, sumOfSquares } from '../../learners/index.js';
 import type { EngineOptions, JobOptions, JobRanks } from '../../runs/index.js';
 import { cut, isPart, type Mesh, paste, type Shard, type SingleTask } from '../../tasks/index.js';
 import {
+  type ForwardInParts,
   outlineOf,
   type PartsTurn,
   type SquaresOfVariable,
@@ -26,7 +27,6 @@ import {
 } from '../taskState.js';
 import { announce, tell } from './agreement.js';
 import { SharedCheckpoints } from './sharedCheckpoints.js';
-import type { SplitForward } from './splitForward.js';
 import type { HeldTensor, HeldTensors } from './stateExchange.js';
 
 /** The task's variables as a rank holds them. */
@@ -51,7 +51,7 @@ export class SplitState implements StateInParts {
   readonly #ofRanks: readonly ReadonlyMap<string, Shard>[];
   readonly checkpoints: SharedCheckpoints;
   source: StateSource = { from: 'whole' };
-  forward?: SplitForward;
+  forward?: ForwardInParts;
   /** Whether the whole is that of the parts. */
   #isFresh = true;
   /** Whether the parts are those of a completed step. */
