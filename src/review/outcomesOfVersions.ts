@@ -34,8 +34,11 @@ import { descriptionOf } from './versions/removedExperiment.js';
 import type { Sources } from './versions/sources.js';
 import { tidyPlace } from './versions/versionTree.js';
 
-/** Processes of each version where both are evaluated. */
-const half = Math.max(1, Math.floor(availableParallelism() / 2));
+/** Processes of a version that is evaluated alone, and of each where both are. */
+const all = availableParallelism();
+const half = Math.max(1, Math.floor(all / 2));
+/** Of a version's experiments, the part that may still be unknown where the other version gets all processes. */
+const LITTLE = 0.1;
 
 /** A version, and its evaluating processes. */
 interface Evaluated {
@@ -68,13 +71,15 @@ export async function outcomesOf(
   changes: readonly Change[],
   { repository, base, asked: only, pictures, changed: files }: Origin,
 ): Promise<Pick<DiffReport, 'experiments' | 'declarations' | 'unchanged' | 'notes'>> {
-  const configs = ({ sources, evaluator }: Evaluated) =>
-    evaluator.configs({
-      names: found.filter((name) => sources.experiments.has(name)),
-      changes,
-      processes: half,
-    });
-  const [olds, news] = await Promise.all([configs(old), configs(now)]);
+  const namesIn = ({ sources }: Evaluated) => found.filter((name) => sources.experiments.has(name));
+  const open = old.evaluator.unknown({ names: namesIn(old), changes });
+  const processes = { old: half, now: open.length <= LITTLE * found.length ? all : half };
+  const configs = (version: 'old' | 'now') => {
+    const { [version]: evaluated } = { old, now };
+    const names = namesIn(evaluated);
+    return evaluated.evaluator.configs({ names, changes, processes: processes[version] });
+  };
+  const [olds, news] = await Promise.all([configs('old'), configs('now')]);
   const formers = formerNames(
     { old: { ...old, documents: olds }, now: { ...now, documents: news } },
     movedExperiments(repository, old.sources.tree, now.sources.tree),
@@ -102,8 +107,8 @@ export async function outcomesOf(
   ];
   const models = await analyseModels(
     names,
-    asked(olds, old, changes, oldNameOf),
-    asked(news, now, changes, (name) => name),
+    asked(olds, old, changes, oldNameOf, processes.old),
+    asked(news, now, changes, (name) => name, processes.now),
     (name) => mayCompute(news.get(name), files, now.sources),
     new Set([...settled].filter(([, { varying }]) => varying.length > 0).map(([name]) => name)),
   );
@@ -118,8 +123,8 @@ export async function outcomesOf(
     models.computed.get(name)?.differs.length === 0;
   const resumptions = await resumptionsOf(
     pairs.map(({ now }) => now.name).filter((name) => !isSame(name) && !isUntraced(models.now.get(name))),
-    asked(olds, old, changes, oldNameOf),
-    asked(news, now, changes, (name) => name),
+    asked(olds, old, changes, oldNameOf, processes.old),
+    asked(news, now, changes, (name) => name, processes.now),
     (name) => formers.get(name)?.leadsTo === oldNameOf(name),
   );
   const added = names.filter((name) => !olds.has(name));
@@ -245,6 +250,7 @@ function asked(
   { evaluator }: Evaluated,
   changes: readonly Change[],
   nameOf: (name: string) => string,
+  processes: number,
 ): Analysable & Resumable {
   const called = async <D>(
     names: readonly string[],
@@ -253,7 +259,7 @@ function asked(
     const answers = await ask([...new Set(names.map(nameOf))]);
     return new Map(names.map((name) => [name, answers.get(nameOf(name))!]));
   };
-  const request = (names: readonly string[]) => ({ names, changes, processes: half });
+  const request = (names: readonly string[]) => ({ names, changes, processes });
   const fingerprints = (
     of: (names: readonly string[]) => Parameters<Evaluator['fingerprints']>[0],
     by: () => Evaluator,

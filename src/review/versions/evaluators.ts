@@ -143,6 +143,12 @@ interface EvaluationRequest {
   readonly processes: number;
 }
 
+/** What is asked of each experiment. */
+const firstQuestions = (name: string, { changes }: Pick<EvaluationRequest, 'changes'>): Question[] => [
+  { ask: 'configs', name, changes },
+  { ask: 'fingerprint', name, changes },
+];
+
 /** The processes of one version, as many as questions are worth. */
 export class Evaluator {
   /** Processes by the state that experiments change, by `stateOf`; those in use last come last. */
@@ -308,20 +314,18 @@ export class Evaluator {
   }
 
   /** Makes and fingerprints experiments, one after another, to record their reads. */
-  async look({ names, changes, processes }: EvaluationRequest): Promise<void> {
-    const questions = (name: string): Question[] => [
-      { ask: 'configs', name, changes },
-      { ask: 'fingerprint', name, changes },
-    ];
+  async look(asked: EvaluationRequest): Promise<void> {
     // Both questions go to one process.
-    const isKnown = (name: string): boolean => questions(name).every((question) => this.known(question));
-    await this.share(
-      names.filter((name) => !isKnown(name)),
-      processes,
-      async (process, name) => {
-        for (const question of questions(name)) await this.ask(process, question);
-      },
-    );
+    await this.share(this.unknown(asked), asked.processes, async (process, name) => {
+      for (const question of firstQuestions(name, asked)) await this.ask(process, question);
+    });
+  }
+
+  /** Experiments whose configs and fingerprints no earlier review has found, or that make none. */
+  unknown(asked: Pick<EvaluationRequest, 'names' | 'changes'>): string[] {
+    const isKnown = (name: string): boolean =>
+      firstQuestions(name, asked).every((question) => this.known(question) !== undefined);
+    return asked.names.filter((name) => !isKnown(name));
   }
 
   private async askAll<D>(
