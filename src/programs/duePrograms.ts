@@ -143,7 +143,7 @@ export class DuePrograms {
   /** Whether a program reads the parts of a state that ranks hold, and needs no whole. */
   #readsParts(program: Program): boolean {
     if (program.name === CHECKPOINTS) return true;
-    // What finds the first value that is not finite reads the whole.
+    // The search for the first value that is not finite reads the whole.
     const evaluates = program instanceof EvalProgram || program instanceof EvalTrainProgram;
     return evaluates && this.options.debug !== 'nan';
   }

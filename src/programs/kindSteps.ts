@@ -32,7 +32,7 @@ export interface KindStep {
   /** The task that it trains. */
   readonly task: SingleTask;
   readonly step: BoundStep;
-  /** What throughput counts in a batch. */
+  /** Counts of a batch, for throughput. */
   readonly batch: BatchCount;
 }
 

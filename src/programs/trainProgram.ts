@@ -102,7 +102,7 @@ export class TrainProgram {
     return this.present.task;
   }
 
-  /** What throughput counts in a batch. */
+  /** Counts of a batch, for throughput. */
   get batch(): BatchCount {
     return this.present.batch;
   }

@@ -1,4 +1,4 @@
-/** @file What the ranks of a job that hangs leave behind: their last collectives, and which of them told nothing. */
+/** @file Records of ranks in a job that hangs: their last collectives, and which of them told nothing. */
 import { statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';

@@ -39,7 +39,7 @@ import { type BoundStep, ownMemory, stepNumber, trainSpecs } from '../stepCalls.
 import type { StateInParts, TrainMemory } from '../taskState.js';
 import { agree } from './agreement.js';
 
-/** What a step is made of. */
+/** Parts of a step. */
 interface SplitParts {
   readonly options: JobOptions;
   readonly task: SingleTask;

@@ -16,7 +16,7 @@ export interface WatchedLimits {
   readonly seconds: number;
 }
 
-/** What the thread is started with. */
+/** Data that the thread is started with. */
 interface WatchData {
   readonly memory: SharedArrayBuffer;
   readonly limits: WatchedLimits;
@@ -104,7 +104,7 @@ function answers(ms: number): Promise<boolean> {
 }
 
 async function watch(): Promise<void> {
-  // Opened early: what waits for the main thread waits in vain later.
+  // Opened early: work that waits for the main thread waits in vain later.
   const recordCollectives = ranks && (await collectiveRecord(jobLogDir, ranks));
   const text = await untilHung();
   tell(text);
