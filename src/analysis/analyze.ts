@@ -26,7 +26,7 @@ export interface VariableSummary {
  * Memory of a training step, in bytes, on a device of the mesh, or on a host without a mesh; nothing is recomputed.
  * Communication between devices and its buffers are unknown and not counted.
  */
-interface TrainingMemory {
+export interface TrainingMemory {
   readonly variables: number;
   /** Of all variables but frozen ones: of all elements, or of rows with their indices. */
   readonly gradients: number;

@@ -15,6 +15,12 @@ export function withRows(specs: BatchSpecs, rowsOf: (rows: number) => number): B
   );
 }
 
+/** Rows of a batch. */
+export function rowsOf(specs: BatchSpecs): number {
+  const [first] = Object.values(specs) as [TensorSpec | BatchSpecs];
+  return isSpec(first) ? first.shape[0]! : rowsOf(first);
+}
+
 /** Bytes of a batch. */
 export function specBytes(specs: BatchSpecs): number {
   return Object.values(specs).reduce(

@@ -107,6 +107,7 @@ export {
 export { withDrawsFrom } from './trace/replacedDraws.js';
 export { placeOf, withScope } from './trace/scopes.js';
 export {
+  chainPrograms,
   isSpec,
   type OnHost,
   type Program,

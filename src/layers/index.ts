@@ -154,6 +154,7 @@ export {
   RmsNorm,
   RmsNormNoScale,
 } from './normalizations.js';
+export { deviceTurns, iterationsOf } from './pipelineSchedule.js';
 export { GlobalPooling, Pooling, Pooling1D } from './poolings.js';
 export { LookupFreeQuantizer, ScalarQuantizer } from './quantizers/fixedQuantizers.js';
 export {

@@ -20,6 +20,30 @@ export interface Turn {
 export const iterationsOf = ({ numStages, numMicrobatches, circularRepeat }: PipelineSizes): number =>
   numMicrobatches * circularRepeat + numStages - 1;
 
+/** Turns of a device that holds an equal share of the stages, in order. */
+export interface DeviceTurns {
+  /** In which it works. */
+  readonly worked: number;
+  /** As long as all iterations take together: in each, devices wait for the one with the most work. */
+  readonly elapsed: number;
+}
+
+/** The turns of each of so many devices. Where they don't divide the stages, each has all of them. */
+export function deviceTurns(sizes: PipelineSizes, devices: number): DeviceTurns {
+  const { numStages, numMicrobatches, circularRepeat } = sizes;
+  const own = numStages % devices === 0 ? numStages / devices : numStages;
+  const working = turnsOf(sizes).map((turns) => {
+    const ofDevices = Array.from({ length: numStages / own }, (_, device) =>
+      turns.slice(device * own, (device + 1) * own),
+    );
+    return Math.max(...ofDevices.map((some) => some.filter(({ isValid }) => isValid).length));
+  });
+  return {
+    worked: own * numMicrobatches * circularRepeat,
+    elapsed: working.reduce((sum, each) => sum + each, 0),
+  };
+}
+
 /** The turns of each iteration, by stage: stage s works on the t-th passage in iteration s + t. */
 export function turnsOf(sizes: PipelineSizes): Turn[][] {
   const { numStages, numMicrobatches, circularRepeat } = sizes;

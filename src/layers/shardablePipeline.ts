@@ -176,10 +176,10 @@ export class LayerwiseShardablePipelined extends BaseLayer.with({
    */
   fprop<X extends Tree<Tensor>>(inputs: X, ...args: unknown[]): X {
     const { context } = this;
-    const { numStages, circularRepeat, streamIo, pipelineBroadcastInputs: areMoved } = this.hp;
+    const { streamIo, pipelineBroadcastInputs: areMoved } = this.hp;
     const rows = tensorsOf(inputs)[0]?.shape[0] ?? 0;
-    const numMicrobatches = microbatchesOf(this.hp, rows, (detail) => this.error(detail));
-    const sizes = { numStages, circularRepeat, numMicrobatches };
+    const sizes = this.sizes(rows);
+    const { numMicrobatches } = sizes;
     const cut = (x: Tensor): Tensor => apart(x, numMicrobatches);
     const others = { args, rowWeights: context.rowWeights };
     const isOfRows = ({ shape }: Tensor): boolean => shape[0] === rows;
@@ -221,6 +221,18 @@ export class LayerwiseShardablePipelined extends BaseLayer.with({
     );
     this.#tell(told, schedule, sizes, losses);
     return mapTensors(outputs.x, together);
+  }
+
+  /** Sizes for so many rows of a device. @throws LayerError for rows that can't be cut into such microbatches */
+  sizes(rows: number): PipelineSizes {
+    const { numStages, circularRepeat } = this.hp;
+    const numMicrobatches = microbatchesOf(this.hp, rows, (detail) => this.error(detail));
+    return { numStages, circularRepeat, numMicrobatches };
+  }
+
+  /** The dimension of the stages in variables of the body. */
+  get stageDim(): number {
+    return this.childRepeatPrefix.length - 1;
   }
 
   /** Values of variables, [stages, …] or [stages, repeats, …]. */

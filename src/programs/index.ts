@@ -67,7 +67,8 @@ export { checkAgreement, checkVocabulary } from './inputAgreement.js';
 export { findPeak, type Peak, trainFlops } from './mfu.js';
 export { TRAIN, trainingDataset } from './programDataset.js';
 export { openRanks, threadsOfRank } from './ranks/openRanks.js';
-export { partitionedGradients } from './ranks/splitStep.js';
+export { variablesInParts } from './ranks/splitState.js';
+export { partitionedStep } from './ranks/splitStep.js';
 export { restoreParams } from './restoredParams.js';
 export {
   loadable,

@@ -9,18 +9,25 @@ import {
   type ProgramMemory,
   productPrecision,
   programMemory,
-  sizeOf,
+  readScope,
   type TensorSpec,
   type Tree,
+  traceProgram,
 } from '../../compiler/index.js';
+import { optimize } from '../../compiler/passes/index.js';
+import type { Graph } from '../../compiler/program/ir.js';
 import type { BatchSpecs } from '../../inputs/index.js';
-import { partitionedGradients } from '../../programs/index.js';
+import { deviceTurns, iterationsOf, LayerwiseShardablePipelined, listLayers } from '../../layers/index.js';
+import { partitionedStep, variablesInParts } from '../../programs/index.js';
 import { type Mesh, partsOfRank, type SingleTask, stepNumberSpec } from '../../tasks/index.js';
+import { rowsOf } from '../batchSpecs.js';
 
 /** Costs of the gradients of a device's rows, with the sums over all rows. */
 export interface DeviceStep {
   /** As the device computes them: of its parts, recomputed ones included. */
   readonly flops: number;
+  /** That it could compute while it waits for other stages of pipelines. */
+  readonly idleFlops: number;
   /** In which most of the products multiply. */
   readonly precision: Precision;
   readonly collectives: readonly Collective[];
@@ -33,7 +40,12 @@ export interface DeviceStep {
  * @param batch specs of the rows that the device reads.
  * @throws ConfigError where the mesh cannot hold the variables evenly, and CompilerError for a program that it cannot split.
  */
-export function deviceStep(task: SingleTask, batch: BatchSpecs, mesh: Mesh): DeviceStep {
+export function deviceStep(
+  task: SingleTask,
+  batch: BatchSpecs,
+  mesh: Mesh,
+  layout = task.layout(undefined, variablesInParts(task, mesh.shards(task.variables, 0))),
+): DeviceStep {
   const { numSubBatches } = task.hp.train.hp;
   // A job gives each of its ranks one where the task says none.
   const count = numSubBatches === 1 ? 1 : partsOfRank(numSubBatches, mesh.shareOf(0).count);
@@ -43,22 +55,52 @@ export function deviceStep(task: SingleTask, batch: BatchSpecs, mesh: Mesh): Dev
     prngKeys: { shape: [count, 2], dtype: 'int32' },
     ...stepNumberSpec(task),
   } as Readonly<Record<string, Tree<TensorSpec>>>;
-  const { graph } = partitionedGradients(task, specs, mesh, 'gradient_step', { abstract: true });
-  const { axes: rowAxes } = mesh.groupOf(mesh.hp.inputsSplitMapping);
-  // A gradient is summed whole over the axes of rows that do not split it.
-  const trained = new Set(task.trainablePaths());
-  const sums = mesh.shards(task.variables, 0).flatMap(({ path, shape, axes }): Collective[] => {
-    const group = { mesh: mesh.sizes, axes: rowAxes.filter((axis) => !axes.flat().includes(axis)) };
-    if (!trained.has(path) || membersOf(group) === 1) return [];
-    return [{ op: 'AllReduce', bytes: FLOAT_BYTES * sizeOf(shape), group, times: 1 }];
-  });
+  const graph = optimize(partitionedStep(task, specs, mesh, 'train_step', { abstract: true }).graph);
+  const { f, inputs } = task.hp.train.hp.learner.update(layout);
+  const update = optimize(traceProgram(f, inputs, { abstract: true }).graph);
+  const work = workOf(graph, pipelinesOf(task, mesh, rowsOf(batch) / count));
   return {
-    flops: executions(graph).reduce((sum, { node, times }) => sum + times * nodeFlops(node), 0),
+    ...work,
     precision: productPrecision(graph),
-    collectives: [...collectivesOf(graph), ...sums],
-    memory: programMemory(graph),
+    collectives: collectivesOf(graph).filter(({ group }) => membersOf(group) > 1),
+    memory: programMemory(graph, update),
   };
 }
 
-/** Bytes of a float32, the type of gradients. */
-const FLOAT_BYTES = 4;
+/** A pipeline's stages on a device. */
+interface Pipeline {
+  /** Prefix of the scopes of its stages. */
+  readonly scope: string;
+  /** Of the turns that the device's program counts: those in which it works, and those in which it waits. */
+  readonly worked: number;
+  readonly waited: number;
+}
+
+/** The pipelines of a model. @param rows of a device that pass at once */
+function pipelinesOf(task: SingleTask, mesh: Mesh, rows: number): Pipeline[] {
+  const shards = mesh.shards(task.variables, 0);
+  return listLayers(task.model).flatMap((layer) => {
+    if (!(layer instanceof LayerwiseShardablePipelined)) return [];
+    const scope = `${layer.path}/body`;
+    const stacked = shards.find(({ path }) => path.startsWith(`${scope}/`));
+    const sizes = layer.sizes(rows);
+    const devices = membersOf({ mesh: mesh.sizes, axes: stacked?.axes[layer.stageDim] ?? [] });
+    const { worked, elapsed } = deviceTurns(sizes, devices);
+    // A program counts all stages of a device in each iteration, as its branches may be taken.
+    const counted = (iterationsOf(sizes) * sizes.numStages) / devices;
+    return [{ scope, worked: worked / counted, waited: (elapsed - worked) / counted }];
+  });
+}
+
+/** FLOPs of a program. Stages that wait compute nothing. */
+function workOf(graph: Graph, pipelines: readonly Pipeline[]): Pick<DeviceStep, 'flops' | 'idleFlops'> {
+  let [flops, idleFlops] = [0, 0];
+  for (const { node, times } of executions(graph)) {
+    const own = times * nodeFlops(node);
+    const { layer } = readScope(node.scope);
+    const pipeline = pipelines.find(({ scope }) => layer === scope || layer.startsWith(`${scope}/`));
+    flops += own * (pipeline?.worked ?? 1);
+    idleFlops += own * (pipeline?.waited ?? 0);
+  }
+  return { flops, idleFlops };
+}

@@ -12,13 +12,11 @@ import {
   setPath,
 } from '../../hparams/index.js';
 import type { BatchSpecs } from '../../inputs/index.js';
-import { changingPart, slotBytes } from '../../learners/index.js';
 import { trainingDataset } from '../../programs/index.js';
 import { UsageError } from '../../system/text/index.js';
 import { Mesh, meshShapes, type SingleTask } from '../../tasks/index.js';
-import { analyze } from '../analyze.js';
-import { specBytes, withRows } from '../batchSpecs.js';
-import { deviceStep } from './deviceStep.js';
+import { analyze, type TrainingMemory } from '../analyze.js';
+import { rankCosts, TooLarge } from './rankCosts.js';
 import { type PlannedDevice, type StepTime, stepTime } from './stepTime.js';
 
 /** Policies that plans try where layers recompute: Pax's, from the least memory to the most. */
@@ -45,8 +43,9 @@ export interface MeshPlan {
   readonly rows: number;
   /** Of the layers that recompute; undefined where there are none. */
   readonly policy: string | undefined;
-  /** Bytes on a device. */
+  /** Bytes on a device, in all and by part. */
   readonly memory: number;
+  readonly parts: TrainingMemory;
   readonly fits: boolean;
   readonly time: StepTime;
   /** Of all devices together. */
@@ -77,9 +76,6 @@ const RETRIED = 4;
 
 /** Prefix of the names of axes between slices. */
 const SLICES = 'slices of ';
-
-/** Bytes of a float32, the type of variables and gradients. */
-const FLOAT_BYTES = 4;
 
 type Configured = Pick<ConfiguredExperiment, 'name' | 'task' | 'datasets'>;
 
@@ -145,25 +141,16 @@ class Planning {
   private planned(shape: readonly number[], rows: number, policy: string | undefined): MeshPlan {
     const task = this.taskWith(policy);
     const mesh = build(copyWith(this.mesh, { iciMeshShape: [...shape] }));
-    const own = mesh.localRows(rows);
-    const layout = task.layout(undefined, mesh.localVariables(task.variables));
-    const numbers = layout.size + changingPart(layout).size;
-    const state = FLOAT_BYTES * numbers + slotBytes(task.slotLayouts(layout));
-    const { memoryBytes, peakFlops, name } = this.device;
-    if (state > memoryBytes)
-      throw new TooLarge(`variables, gradients and slots alone are more than ${name} has.`);
-    const batch = withRows(this.batch, () => own);
-    const step = deviceStep(task, batch, mesh);
-    const { arena, packed, scratch, constants } = step.memory;
-    const memory = state + specBytes(batch) + arena + packed + scratch + constants;
+    const { memoryBytes, peakFlops } = this.device;
+    const { step, memory, state } = rankCosts(task, this.batch, mesh, rows, this.device);
     const slices = mesh.axisNames.flatMap((name, i) => (name.startsWith(SLICES) ? [i] : []));
     const { axes } = mesh.groupOf(mesh.hp.inputsSplitMapping);
     const time = stepTime(step, state, this.device, { slices, rows: axes });
     const peak = mesh.ways() * peakFlops[step.precision]!;
     return {
       ...{ iciMeshShape: shape, dcnMeshShape: slices.length > 0 ? mesh.hp.dcnMeshShape : null },
-      ...{ rows, policy, memory, time },
-      fits: memory <= memoryBytes,
+      ...{ rows, policy, memory: memory.total, parts: memory, time },
+      fits: memory.total <= memoryBytes,
       mfu: (rows * this.flopsPerRow) / (peak * time.total),
     };
   }
@@ -177,8 +164,6 @@ class Planning {
     return task;
   }
 }
-
-class TooLarge extends Error {}
 
 /**
  * Plans a training: all meshes under the configured checkpoint policy, then the fastest ones under others.

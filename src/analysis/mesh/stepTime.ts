@@ -24,6 +24,8 @@ export type LinkName = 'ici' | 'dcn';
 /** Seconds of a step. */
 export interface StepTime {
   readonly compute: number;
+  /** In which the device waits for other stages of a pipeline. */
+  readonly bubble: number;
   /** Reading and writing of variables, gradients and slots. */
   readonly update: number;
   /** Of collectives by `AllGather over ici`, whether computation hides them or not. */
@@ -82,12 +84,13 @@ export function collectiveSeconds(
  * @param updated bytes of variables, gradients and slots on a device.
  */
 export function stepTime(
-  { flops, precision, collectives }: Pick<DeviceStep, 'flops' | 'precision' | 'collectives'>,
+  { flops, idleFlops, precision, collectives }: Omit<DeviceStep, 'memory'>,
   updated: number,
   { mesh: { efficiency, memoryBytesPerSecond, links, overlap }, peakFlops }: PlannedDevice,
   { slices, rows }: MeshLinks,
 ): StepTime {
-  const compute = flops / (peakFlops[precision]! * efficiency);
+  const flopsPerSecond = peakFlops[precision]! * efficiency;
+  const [compute, bubble] = [flops / flopsPerSecond, idleFlops / flopsPerSecond];
   // Each is read, and all but the gradients are written.
   const update = (2 * updated) / memoryBytesPerSecond;
   const byKind: Record<string, number> = {};
@@ -104,5 +107,6 @@ export function stepTime(
     }
   }
   const exposed = activations + Math.max(0, weights - overlap * compute);
-  return { compute, update, collectives: byKind, exposed, total: compute + update + exposed };
+  const total = compute + bubble + update + exposed;
+  return { compute, bubble, update, collectives: byKind, exposed, total };
 }

@@ -94,9 +94,14 @@ export async function compile(
   inputs: Tree<TensorSpec>,
   options: CompileOptions = {},
 ): Promise<Executable> {
-  const { name = 'program' } = options;
   const traced = checkProgram(traceProgram(f, inputs));
   const first = options.joinsRows ? { ...traced, graph: joinRows(optimize(traced.graph)) } : traced;
+  return compileFirst(f, first, options);
+}
+
+/** Compiles a program, and the function that follows it. */
+async function compileFirst(f: TensorFunction, first: Program, options: CompileOptions): Promise<Executable> {
+  const { name = 'program' } = options;
   const following =
     typeof options.following === 'function' ? options.following(first.outputs) : options.following;
   if (following === undefined) return new Executable(name, first, await lower(f, first, options));
@@ -113,13 +118,10 @@ export async function compile(
 }
 
 /** Compiles a program that was traced before, and maybe changed since; not for the eager engine, which has no graph. */
-export async function compileProgram(
+export const compileProgram = (
   traced: Program,
-  options: Omit<CompileOptions, 'following' | 'device'> & { readonly engine?: Exclude<Engine, 'eager'> },
-): Promise<Executable> {
-  const program = checkProgram(traced);
-  return new Executable(options.name ?? 'program', program, await lower(notCalled, program, options));
-}
+  options: Omit<CompileOptions, 'device' | 'joinsRows'> & { readonly engine?: Exclude<Engine, 'eager'> },
+): Promise<Executable> => compileFirst(notCalled, checkProgram(traced), options);
 
 const notCalled: TensorFunction = () => {
   throw new Error('Only the eager engine calls a traced function.');

@@ -2,7 +2,7 @@
 import '../ops/operations.js';
 import { storageOf } from '../ops/stored.js';
 import { checkIndices, type IndexCheck } from '../program/indexChecks.js';
-import { type Graph, joinGraphs, newValue } from '../program/ir.js';
+import { type Graph, joinGraphs, newValue, type Value } from '../program/ir.js';
 import {
   CompilerError,
   type HostTensor,
@@ -61,6 +61,38 @@ export function joinPrograms(first: Program, second: Program): Program {
       ...(first.checks ?? []),
       ...(second.checks ?? []).map((check) => ({ ...check, input: check.input + first.graph.inputs.length })),
     ],
+  };
+}
+
+/**
+ * Two programs as one: what the first one gives, the second takes by the same paths. Its results are those of the second, and
+ * some of the first.
+ *
+ * @param kept names of structures among the first one's results.
+ */
+export function chainPrograms(first: Program, second: Program, kept: readonly string[]): Program {
+  const made = new Map(first.outputPaths.map((path, i) => [path, first.graph.outputs[i]!]));
+  const given = new Map(second.graph.inputs.map((input, i) => [input, made.get(second.inputPaths[i]!)!]));
+  const passed = (value: Value): Value => given.get(value) ?? value;
+  const results = first.outputPaths.flatMap((path, i) =>
+    kept.some((name) => path.startsWith(`${name}.`)) ? [{ path, value: first.graph.outputs[i]! }] : [],
+  );
+  const structures = first.outputs as Readonly<Record<string, Tree<TensorSpec>>>;
+  return {
+    ...first,
+    graph: {
+      inputs: first.graph.inputs,
+      nodes: [
+        ...first.graph.nodes,
+        ...second.graph.nodes.map((node) => ({ ...node, inputs: node.inputs.map(passed) })),
+      ],
+      outputs: [...second.graph.outputs.map(passed), ...results.map(({ value }) => value)],
+    },
+    outputs: {
+      ...(second.outputs as object),
+      ...Object.fromEntries(kept.map((name) => [name, structures[name]!])),
+    },
+    outputPaths: [...second.outputPaths, ...results.map(({ path }) => path)],
   };
 }
 

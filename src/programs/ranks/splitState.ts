@@ -30,7 +30,7 @@ import { SharedCheckpoints } from './sharedCheckpoints.js';
 import type { HeldTensor, HeldTensors } from './stateExchange.js';
 
 /** The task's variables as a rank holds them. */
-const variablesInParts = ({ variables }: SingleTask, shards: readonly Shard[]) =>
+export const variablesInParts = ({ variables }: SingleTask, shards: readonly Shard[]) =>
   variables.map((variable, i) => {
     const shard = shards[i]!;
     if (!isPart(shard)) return variable;

@@ -4,10 +4,9 @@
  */
 import {
   type BoundCall,
-  compile,
+  chainPrograms,
   compileProgram,
   flatViews,
-  type HostArray,
   type HostTensor,
   isTensor,
   mapTree,
@@ -32,6 +31,7 @@ import {
   type Mesh,
   meanStep,
   partsOfRank,
+  type Shard,
   type SingleTask,
 } from '../../tasks/index.js';
 import { BatchBuffers } from '../batchBuffers.js';
@@ -71,49 +71,28 @@ export async function splitStep(given: SplitParts): Promise<BoundStep> {
   const { numSubBatches, numTrainSteps, learner } = task.hp.train.hp;
   const share = mesh.shareOf(ranks.rank);
   const count = partsOfRank(numSubBatches, share.count);
-  const compiling = (name: string) => ({
-    ...compileOptions(options, name, numTrainSteps),
-    ...({ engine, ranks: ranks.steps } as const),
-  });
   const buffers = new BatchBuffers(inputName, batch);
-  const { prngKey: _, ...inputs } = trainSpecs(task, state, { specs: specsOf(batch) });
+  const { prngKey: _key, ...inputs } = trainSpecs(task, state, { specs: specsOf(batch) });
   const whole = { ...inputs, prngKeys: { shape: [count, 2], dtype: 'int32' } };
-  const gradients = await compileProgram(
-    partitionedGradients(task, whole as Record<string, Tree<TensorSpec>>, mesh, 'gradient_step'),
-    compiling('gradient_step'),
-  );
-  const { sums: specs, media } = gradients.outputs as unknown as Record<'sums' | 'media', Specs>;
+  const program = partitionedStep(task, whole as Record<string, Tree<TensorSpec>>, mesh, 'train_step');
   const [keys, prngKeys, steps] = [new Int32Array(2), new Int32Array(2 * count), new Int32Array(1)];
-  const gradientCall = gradients.bind({
-    inputs: {
-      ...{ params: parts.views, batch: buffers.arrays, prngKeys },
-      ...stepNumber(task, steps),
-    },
-    outputs: { sums: ownMemory(specs), rowSums: {}, media: ownMemory(media) },
-  });
-  const computed = gradientCall.outputs as Record<'sums' | 'media', Tree<HostTensor>>;
-  const means = meanStep(task);
   let updater: FlatUpdater | undefined;
-  const update = await compile(
-    ({ sums }: { sums: GradientSums }) => means(ownSums(sums, split, mesh), {}),
-    { sums: specs } as Record<string, Tree<TensorSpec>>,
-    {
-      ...compiling('update_step'),
-      following: () => {
-        const { layout, params, grads, slots } = parts;
-        updater = learner.createUpdater(layout, { params, grads, slots });
-        return updater.following;
-      },
+  const executable = await compileProgram(program, {
+    ...{ ...compileOptions(options, 'train_step', numTrainSteps), engine, ranks: ranks.steps },
+    following: () => {
+      const { layout, params, grads, slots } = parts;
+      updater = learner.createUpdater(layout, { params, grads, slots });
+      return updater.following;
     },
-  );
-  const [{ grads, updatedVars, rowGrads: _rows, ...told }] = update.outputs as unknown as [
+  });
+  const [{ grads, updatedVars, rowGrads: _, ...told }] = executable.outputs as unknown as [
     Record<'grads' | 'updatedVars' | 'rowGrads', Specs> & Specs,
   ];
   const views = flatViews(parts.changing, parts.grads);
   const placesOf = (some: Specs) => Object.fromEntries(Object.keys(some).map((path) => [path, views[path]!]));
-  const updateCall = update.bind({
+  const call = executable.bind({
     inputs: [
-      { sums: mapTree<HostTensor, HostArray>(computed.sums, isHostTensor, ({ data }) => data) },
+      { params: parts.views, batch: buffers.arrays, prngKeys, ...stepNumber(task, steps) },
       updater!.inputs as unknown as Tree<Float32Array>,
     ],
     outputs: [
@@ -121,21 +100,21 @@ export async function splitStep(given: SplitParts): Promise<BoundStep> {
       updater!.outputs,
     ],
   });
-  const [results, updated] = updateCall.outputs as unknown as [object, Tree<HostTensor>];
-  const outputs = [{ ...results, media: computed.media }, updated] as Tree<HostTensor>;
   const run = async (): Promise<Tree<HostTensor>> => {
     const ofAll = splitKeyHost(keys, numSubBatches);
     prngKeys.set(ofAll.subarray(share.index * prngKeys.length, (share.index + 1) * prngKeys.length));
     // A rank that fails within a collective ends the job: the others wait for it there.
-    await agree(ranks, async () => checkIndices(gradientCall));
+    await agree(ranks, async () => checkIndices(call));
     await split.change(async () => {
-      await gradientCall.run();
-      await updateCall.run();
+      await call.run();
     });
-    return outputs;
+    return call.outputs;
   };
-  const call = { outputs, problemOf: gradientCall.problemOf, run };
-  return { executable: gradients, call, updater: updater!, buffers, keys, steps, mostSteps: 1 };
+  const { outputs, problemOf } = call;
+  return {
+    ...{ executable, buffers, keys, steps, mostSteps: 1 },
+    ...{ call: { outputs, problemOf, run }, updater: updater! },
+  };
 }
 
 /**
@@ -170,8 +149,29 @@ export function partitionedGradients(
   return partitionProgram(traced, borders, mesh.sizes, name);
 }
 
-const isHostTensor = (value: unknown): value is HostTensor =>
-  ArrayBuffer.isView((value as HostTensor | undefined)?.data);
+/**
+ * The step of a rank by its parts of the variables, in front of the update: its gradients are the means over all rows.
+ *
+ * @param specs as those of {@link partitionedGradients}, and so the others.
+ */
+export function partitionedStep(
+  task: SingleTask,
+  specs: Readonly<Record<string, Tree<TensorSpec>>>,
+  mesh: Mesh,
+  name: string,
+  options: Parameters<typeof traceProgram>[2] = {},
+): Program {
+  const gradients = partitionedGradients(task, specs, mesh, name, options);
+  const means = meanStep(task);
+  const { sums } = gradients.outputs as Specs;
+  const shards = mesh.shards(task.variables, 0);
+  const ofAll = traceProgram(
+    (given) => means(ownSums(given.sums, shards, mesh), {}) as unknown as Tree<Tensor>,
+    { sums: sums! },
+    options,
+  );
+  return chainPrograms(gradients, ofAll, ['media']);
+}
 
 /** @throws the error of a batch that has an index out of range. */
 function checkIndices(call: BoundCall): void {
@@ -180,7 +180,7 @@ function checkIndices(call: BoundCall): void {
 }
 
 /** The sums over all rows: those of variables that are split over rows are, along these axes. */
-function ownSums(sums: GradientSums, { shards }: StateInParts, mesh: Mesh): GradientSums {
+function ownSums(sums: GradientSums, shards: readonly Shard[], mesh: Mesh): GradientSums {
   const rows = mesh.groupOf(mesh.hp.inputsSplitMapping);
   const split = new Map(shards.map(({ path, axes }) => [path, axes.flat()]));
   const overRows = (sum: Tensor, path = ''): Tensor => {

@@ -55,6 +55,11 @@ function columnsFor({ plans, front, all }: PlannedMeshes): Column[] {
     ['memory', ({ memory, fits }) => `${formatBytes(memory)}${fits ? '' : ' (too much)'}`],
     ['step', ({ time }) => formatSeconds(time.total)],
     ['compute', ({ time }) => formatSeconds(time.compute)],
+    ...given(
+      plans.plans.some(({ time }) => time.bubble > 0),
+      'bubble',
+      ({ time }) => formatSeconds(time.bubble),
+    ),
     ['update', ({ time }) => formatSeconds(time.update)],
     ['collectives', ({ time }) => formatSeconds(time.exposed)],
     ['MFU', ({ mfu }) => `${(100 * mfu).toFixed(1)} %`],

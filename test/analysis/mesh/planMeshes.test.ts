@@ -1,11 +1,11 @@
 /** @file Plans of trainings on meshes. */
 import { beforeAll, expect, test } from 'vitest';
-import { LmCloudSpmdTest } from '../../../experiments/lmCloud.js';
+import { LmCloudSpmdPipeline, LmCloudSpmdTest } from '../../../experiments/lmCloud.js';
 import { deviceStep } from '../../../src/analysis/mesh/deviceStep.js';
 import { type MeshPlans, paretoFront, planMeshes } from '../../../src/analysis/mesh/planMeshes.js';
 import type { PlannedDevice } from '../../../src/analysis/mesh/stepTime.js';
 import { sizeOf } from '../../../src/compiler/index.js';
-import { build } from '../../../src/hparams/index.js';
+import { build, copyWith } from '../../../src/hparams/index.js';
 import { Mesh } from '../../../src/tasks/index.js';
 
 const device: PlannedDevice = {
@@ -32,7 +32,7 @@ test('all meshes of so many devices, the fastest first', () => {
   const times = plans.plans.map(({ time }) => time.total);
   expect(times).toEqual([...times].sort((a, b) => a - b));
   for (const { time, mfu, rows } of plans.plans) {
-    expect(time.total).toBeCloseTo(time.compute + time.update + time.exposed, 12);
+    expect(time.total).toBeCloseTo(time.compute + time.bubble + time.update + time.exposed, 12);
     expect(mfu).toBeCloseTo((rows * plans.flopsPerRow) / (4 * 4e12 * time.total), 12);
   }
 });
@@ -124,10 +124,33 @@ test('gradients that no axis of rows splits are summed whole', () => {
   const batch = (build(configured.datasets[0]!) as any).paddedBatchSpecs();
   const { collectives } = deviceStep(task, batch, build(Mesh.config({ iciMeshShape: [2, 1, 1] })));
   const sent = collectives
-    .filter(({ op }) => op === 'AllReduce')
+    // Sums of losses and weights are scalars.
+    .filter(({ op, bytes }) => op === 'AllReduce' && bytes > 8)
     .reduce((sum, { bytes, times }) => sum + bytes * times, 0);
   const variables = task.variables.reduce((sum, { shape }) => sum + 4 * sizeOf(shape), 0);
   expect(sent).toBe(variables);
   const alone = deviceStep(task, batch, build(Mesh.config()));
   expect(alone.collectives).toEqual([]);
+});
+
+/** FLOPs of one of so many devices that share four stages. */
+function staged(numMicrobatches: number, devices: number) {
+  class Staged extends LmCloudSpmdPipeline.preset({
+    ...{ numLayers: 4, modelDims: 64, dimsPerHead: 16, maxSeqLen: 16, vocabSize: 64, percoreBatchSize: 4 },
+    ...{ numStages: 4, numMicrobatches, microbatchSize: null, iciMeshShape: [4, 1, 1, 1] },
+  }) {}
+  const own = new Staged();
+  const config = own.task();
+  const mesh = build(copyWith(config.mesh!, { iciMeshShape: [devices, 1, 1, 1] }));
+  return deviceStep(build(config), (build(own.datasets()[0]!) as any).paddedBatchSpecs(), mesh);
+}
+
+test('stages wait for others: as long as the bubble of the schedule says, and not at all on one device', () => {
+  const [four, eight, alone] = [staged(4, 4), staged(8, 4), staged(8, 1)];
+  // As many rows in more microbatches: half the work in each iteration that a stage waits.
+  expect(four.idleFlops / eight.idleFlops).toBeCloseTo(2, 1);
+  expect(alone.idleFlops).toBe(0);
+  // Three of eleven iterations.
+  expect(eight.idleFlops / (eight.flops + eight.idleFlops)).toBeGreaterThan(0.2);
+  expect(eight.idleFlops / (eight.flops + eight.idleFlops)).toBeLessThan(3 / 11);
 });

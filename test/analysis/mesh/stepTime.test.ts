@@ -57,14 +57,15 @@ const device: PlannedDevice = {
 test('parts of a step: collectives of weights hide behind a share of the computation, others do not', () => {
   const collectives = [along([0], 'AllGather', 80), { ...along([1], 'AllReduce'), times: 2 }];
   const at = { slices: [], rows: [0] };
-  const time = stepTime({ flops: 2000, precision: 'bfloat16', collectives }, 75, device, at);
+  const step = { flops: 2000, idleFlops: 500, precision: 'bfloat16' as const, collectives };
+  const time = stepTime(step, 75, device, at);
   // 1.8 s of weights hide behind 2.5 s; 36 s of activations do not.
   expect(time).toEqual({
-    ...{ compute: 10, update: 3, exposed: 36, total: 49 },
+    ...{ compute: 10, bubble: 2.5, update: 3, exposed: 36, total: 51.5 },
     collectives: { 'AllGather over ici': 1.8, 'AllReduce over ici': 36 },
   });
   const slow = { ...device, mesh: { ...device.mesh, overlap: 0.1 } };
-  const { exposed } = stepTime({ flops: 2000, precision: 'bfloat16', collectives }, 75, slow, at);
+  const { exposed } = stepTime(step, 75, slow, at);
   expect(exposed).toBeCloseTo(36.8, 10);
 });
 
