@@ -6,6 +6,7 @@ import {
   membersOf,
   nodeFlops,
   type Precision,
+  type Program,
   type ProgramMemory,
   productPrecision,
   programMemory,
@@ -15,7 +16,6 @@ import {
   traceProgram,
 } from '../../compiler/index.js';
 import { optimize } from '../../compiler/passes/index.js';
-import type { Graph } from '../../compiler/program/ir.js';
 import type { BatchSpecs } from '../../inputs/index.js';
 import { deviceTurns, iterationsOf, LayerwiseShardablePipelined, listLayers } from '../../layers/index.js';
 import { partitionedStep, variablesInParts } from '../../programs/index.js';
@@ -93,7 +93,10 @@ function pipelinesOf(task: SingleTask, mesh: Mesh, rows: number): Pipeline[] {
 }
 
 /** FLOPs of a program. Stages that wait compute nothing. */
-function workOf(graph: Graph, pipelines: readonly Pipeline[]): Pick<DeviceStep, 'flops' | 'idleFlops'> {
+function workOf(
+  graph: Program['graph'],
+  pipelines: readonly Pipeline[],
+): Pick<DeviceStep, 'flops' | 'idleFlops'> {
   let [flops, idleFlops] = [0, 0];
   for (const { node, times } of executions(graph)) {
     const own = times * nodeFlops(node);
