@@ -134,6 +134,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
   ],
   'reports, which the same command makes again or which nothing but people reads': [
     'compiler/program/writeDump.ts: rename writeFile',
+    'programs/ranks/collectiveRecord.ts: writeFile',
     'programs/watchdog/watchWorker.ts: write writeFile',
     'review/reports/pictures.ts: writeFile',
   ],

@@ -1,7 +1,7 @@
 /** @file Training that goes on with another optimizer and model part: what is restored, what begins anew, what is told. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { flatViews } from '../../src/compiler/index.js';
 import { Learner, Sgd } from '../../src/learners/index.js';
 import { runJob } from '../../src/programs/index.js';
@@ -13,6 +13,9 @@ import { longTest } from '../longTest.js';
 import { openJob, tinyOptions } from './tinyJob.js';
 
 const trained = tinyOptions({ numTrainSteps: 2 });
+beforeAll(async () => {
+  await runLoop((await openJob(trained)).loop);
+});
 const changed = (jobLogDir: string): JobOptions => {
   const options = tinyOptions({ numTrainSteps: 3 }, { jobLogDir });
   const { model, train } = options.task as any;
@@ -22,7 +25,6 @@ const changed = (jobLogDir: string): JobOptions => {
 };
 
 longTest('what fits is restored, the rest begins as in a new run, and the same command goes on', async () => {
-  await runLoop((await openJob(trained)).loop);
   const options = changed(trained.jobLogDir);
   await expect(openJob({ ...options, restoreChanged: undefined })).rejects.toThrow('--restore_changed');
   const fresh = await openJob(changed(temporaryDirectory()));

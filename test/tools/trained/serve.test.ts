@@ -296,10 +296,10 @@ test('what is too much to wait is refused until there is room', async () => {
 test('continuations of a client that leaves are cancelled', async () => {
   const one = await loadRun(directory);
   const made: Completion[] = [];
-  const begin = one.begin.bind(one);
-  one.begin = async (...args) => {
-    made.push(await begin(...args));
-    return made.at(-1)!;
+  const beginAll = one.beginAll.bind(one);
+  one.beginAll = async (...args) => {
+    made.push(...(await beginAll(...args)));
+    return made;
   };
   const options = { host: '127.0.0.1', port: 0, maxBody: 1000, maxTokens: 100, maxWaiting: 16 };
   const errors: unknown[] = [];
@@ -323,7 +323,7 @@ test('continuations of a client that leaves are cancelled', async () => {
 test('an error of its own is told to the log, and not to the client', async () => {
   const errors: unknown[] = [];
   const failing = await loadRun(directory);
-  failing.begin = () => Promise.reject(new Error('a secret path'));
+  failing.beginAll = () => Promise.reject(new Error('a secret path'));
   const options = { host: '127.0.0.1', port: 0, maxBody: 1000, maxTokens: 100, maxWaiting: 16 };
   const local = await serve(failing, { ...options, log: (error) => errors.push(error) });
   const response = await fetch(`${local.url}/v1/completions`, {

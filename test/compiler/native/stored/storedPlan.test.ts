@@ -168,7 +168,7 @@ function exchange({ library, folder }: CachedEntry & { library: string }, from: 
   writeFileSync(manifest, JSON.stringify({ ...JSON.parse(readFileSync(manifest, 'utf8')), sha256 }));
 }
 
-describe.skipIf(!hasCompiler)('processes', () => {
+describe.skipIf(!hasCompiler || process.env.LONG !== '1')('processes', () => {
   const name = `plan ${process.pid}`;
   const path = join(process.env.XDG_CACHE_HOME!, 'luthier');
   const compilerFolder = fileURLToPath(new URL('../../../../src/compiler', import.meta.url));
