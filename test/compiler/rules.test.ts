@@ -13,7 +13,6 @@ import {
 import { opNames, ruleOf } from '../../src/compiler/rules/index.js';
 import { traceProgram } from '../../src/compiler/trace/tracedProgram.js';
 import { runs } from '../faults/campaign.js';
-import { longTest } from '../longTest.js';
 import { type Case, program } from './cases/case.js';
 import { caseTable as table } from './cases/index.js';
 import { engines } from './engines.js';
@@ -151,7 +150,7 @@ test.each(differentiableCases)('gradient of %s against finite differences', asyn
   }
 });
 
-longTest('constant folding agrees with the lowering', async () => {
+test('constant folding agrees with the lowering', async () => {
   for (const [op, cases] of Object.entries(table)) {
     if (leavesNoNode(op) || ruleOf(op).fold === undefined) continue;
     for (const [i, { inputs, f, tolerance }] of cases.slice(0, 4).entries()) {

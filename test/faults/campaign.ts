@@ -22,7 +22,10 @@ export const tries = (all: number, short: number): number => (isShort ? short : 
 export const runs = (all: number, daily = Math.ceil(all / 20)): number =>
   process.env.LONG === '1' ? tries(all, daily) : daily;
 
-/** Cases of a suite that differ in little: all where {@link runs} are all, the first ones every day. */
+/**
+ * Cases of a suite that differ in little: all where {@link runs} are all, the first ones every day. Not for suites with a
+ * `longTest`, which is all that the long run has of them.
+ */
 export const firstOf = <T>(cases: readonly T[], daily = 1): readonly T[] =>
   cases.slice(0, runs(cases.length, daily));
 

@@ -33,7 +33,6 @@ import { trainStateOf } from '../../src/programs/taskState.js';
 import type { JobOptions } from '../../src/runs/options.js';
 import { SingleTask, Train, trainStep } from '../../src/tasks/index.js';
 import { hasCompiler } from '../compiler/native/compilerSupport.js';
-import { firstOf } from '../faults/campaign.js';
 import { longTest } from '../longTest.js';
 import { ranksInProcess } from './ranks/ranksInProcess.js';
 
@@ -179,25 +178,22 @@ function apart(a: Awaited<ReturnType<typeof trained>>, b: typeof a): number {
 const BOTH = ['users/emb_var', 'items/emb_var'];
 
 describe.each(['onnx', ...(hasCompiler ? ['native' as const] : [])] as const)('on %s', (engine) => {
-  test.each(firstOf(RULES))(
-    '%s moves the rows that were looked up as with all',
-    async (_name, Rule, Dense, rule) => {
-      const fields = { learningRate: 0.1, ...rule };
-      for (const numSubBatches of [1, 4]) {
-        const options = { engine, numSubBatches, bad: 2 };
-        const found = await trained(learnerOf(Rule.config(fields)), options);
-        const expected = await trained(learnerOf(Dense.config(fields)), options);
-        expect([found.tables, expected.tables]).toEqual([BOTH, []]);
-        // On ONNX, the gradient of all rows is a product, which sums in an order of its own, as the squares of a limit do. AdamW's
-        // sums of products are fused with other ones where rows are chosen among them.
-        if (engine === 'native' && !('lazyUpdate' in rule)) expect(bits(found)).toEqual(bits(expected));
-        else expect(apart(found, expected)).toBeLessThan(2e-6);
-        expect(found.reports.map(({ isValidStep }) => isValidStep)).toEqual([1, 1, 0, 1]);
-        for (const [path, norm] of Object.entries(expected.reports[3]!.norms))
-          expect(found.reports[3]!.norms[path], path).toBeCloseTo(norm, 6);
-      }
-    },
-  );
+  test.each(RULES)('%s moves the rows that were looked up as with all', async (_name, Rule, Dense, rule) => {
+    const fields = { learningRate: 0.1, ...rule };
+    for (const numSubBatches of [1, 4]) {
+      const options = { engine, numSubBatches, bad: 2 };
+      const found = await trained(learnerOf(Rule.config(fields)), options);
+      const expected = await trained(learnerOf(Dense.config(fields)), options);
+      expect([found.tables, expected.tables]).toEqual([BOTH, []]);
+      // On ONNX, the gradient of all rows is a product, which sums in an order of its own, as the squares of a limit do. AdamW's
+      // sums of products are fused with other ones where rows are chosen among them.
+      if (engine === 'native' && !('lazyUpdate' in rule)) expect(bits(found)).toEqual(bits(expected));
+      else expect(apart(found, expected)).toBeLessThan(2e-6);
+      expect(found.reports.map(({ isValidStep }) => isValidStep)).toEqual([1, 1, 0, 1]);
+      for (const [path, norm] of Object.entries(expected.reports[3]!.norms))
+        expect(found.reports[3]!.norms[path], path).toBeCloseTo(norm, 6);
+    }
+  });
 
   longTest('ranks have the bits of one process, and hand each other rows', async () => {
     const learner = learnerOf(

@@ -7,7 +7,6 @@ import { expect, test } from 'vitest';
 import { readRun } from '../../src/runs/runSummary.js';
 import { SweepRecord } from '../../src/runs/sweepRecord.js';
 import { type Running, runCommand, startCommand, temporaryDirectory } from '../command.js';
-import { firstOf } from '../faults/campaign.js';
 import { longTest } from '../longTest.js';
 
 const flags = (directory: string, steps: number, ...more: string[]) => [
@@ -131,26 +130,27 @@ longTest(
   },
 );
 
-test.each(
-  firstOf([
-    ['SIGTERM', 'stopped', 143],
-    ['SIGKILL', 'running', null],
-  ] as const),
-)('a sweep that gets %s takes its run along, and records it as %s', async (signal, status, code) => {
-  const directory = temporaryDirectory();
-  const sweep = startCommand(flags(directory, 100_000, '--sweep', 'modelDims=8,16'));
-  await until(() => metrics(directory, 'modelDims=8').includes('"step":2'), sweep);
-  sweep.child.kill(signal);
-  const finished = await sweep.finished;
-  // The pipes are closed when the run has ended, too.
-  expect(finished.stderr).toContain('SIGTERM: saving a checkpoint, then leaving');
-  expect(finished.code).toBe(code);
-  expect(record(directory)).toEqual([
-    expect.objectContaining({ name: 'modelDims=8', status }),
-    expect.objectContaining({ name: 'modelDims=16', status: 'waiting' }),
-  ]);
-  expect((await readRun(join(directory, 'modelDims=8'))).state).toBe('stopped');
-});
+test.each([
+  ['SIGTERM', 'stopped', 143],
+  ['SIGKILL', 'running', null],
+] as const)(
+  'a sweep that gets %s takes its run along, and records it as %s',
+  async (signal, status, code) => {
+    const directory = temporaryDirectory();
+    const sweep = startCommand(flags(directory, 100_000, '--sweep', 'modelDims=8,16'));
+    await until(() => metrics(directory, 'modelDims=8').includes('"step":2'), sweep);
+    sweep.child.kill(signal);
+    const finished = await sweep.finished;
+    // The pipes are closed when the run has ended, too.
+    expect(finished.stderr).toContain('SIGTERM: saving a checkpoint, then leaving');
+    expect(finished.code).toBe(code);
+    expect(record(directory)).toEqual([
+      expect.objectContaining({ name: 'modelDims=8', status }),
+      expect.objectContaining({ name: 'modelDims=16', status: 'waiting' }),
+    ]);
+    expect((await readRun(join(directory, 'modelDims=8'))).state).toBe('stopped');
+  },
+);
 
 longTest('a run that fails does not keep the others from running', async () => {
   const directory = temporaryDirectory();

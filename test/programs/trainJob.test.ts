@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { oneProcess, project, startCommand, temporaryDirectory } from '../command.js';
-import { firstOf } from '../faults/campaign.js';
 import { answers } from '../fixtures/faults/experiments/answers.js';
 import { longTest } from '../longTest.js';
 import { readEvents } from '../summaries/readEvents.js';
@@ -89,21 +88,18 @@ test('an input that fails: its error, the state of the last step, and the same e
   await expectToGoOn(directory);
 });
 
-test.each(firstOf(['timer', 'rejection']))(
-  'an error that nobody awaits, by a %s: the same',
-  async (strays) => {
-    const directory = temporaryDirectory();
-    const { code, stderr, stdout } = await run(
-      flags(directory, 'datasets[0].straysAt=7', `datasets[0].strays=${strays}`),
-    );
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/^Error: the shelf fell over\n {4}at .*faulty\.ts/);
-    const saved = checkpoints(directory).at(-1)!;
-    expect([7, 8]).toContain(saved);
-    expect(stdout).toContain(`\nSaved at step ${saved} of 12; the same command goes on from there.\n`);
-    await expectToGoOn(directory);
-  },
-);
+test.each(['timer', 'rejection'])('an error that nobody awaits, by a %s: the same', async (strays) => {
+  const directory = temporaryDirectory();
+  const { code, stderr, stdout } = await run(
+    flags(directory, 'datasets[0].straysAt=7', `datasets[0].strays=${strays}`),
+  );
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^Error: the shelf fell over\n {4}at .*faulty\.ts/);
+  const saved = checkpoints(directory).at(-1)!;
+  expect([7, 8]).toContain(saved);
+  expect(stdout).toContain(`\nSaved at step ${saved} of 12; the same command goes on from there.\n`);
+  await expectToGoOn(directory);
+});
 
 longTest('an input that never answers ends the run, saved, and an evaluation of it', async () => {
   const directory = temporaryDirectory();

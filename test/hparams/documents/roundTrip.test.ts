@@ -20,7 +20,6 @@ import {
   toYAML,
 } from '../../../src/hparams/index.js';
 import { runs } from '../../faults/campaign.js';
-import { longTest } from '../../longTest.js';
 import { type AnyNode, chain, diamond, makeGraph, recipes } from '../randomGraphs.js';
 
 const Warm = defineTag('DocumentWarm', 'Fields that tests of documents tag.');
@@ -41,7 +40,7 @@ const graphs = fc
   .tuple(recipes, fc.integer({ min: 1, max: 4 }))
   .map(([recipe, every]) => withTags(makeGraph(recipe), every));
 
-longTest('JSON, YAML and one line give equal graphs with the same sharing and tags', () => {
+test('JSON, YAML and one line give equal graphs with the same sharing and tags', () => {
   const same = (back: unknown, graph: AnyNode): void => {
     expect(isEqual(back, graph, { tags: true })).toBe(true);
   };
@@ -103,7 +102,7 @@ test('values with tags of their own keep them inside containers', () => {
   }
 });
 
-longTest('any text, key and number survives YAML', () => {
+test('any text, key and number survives YAML', () => {
   const text = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.string(),
@@ -141,7 +140,7 @@ longTest('any text, key and number survives YAML', () => {
   expect(isEqual(fromYAML(toYAML(long)), long)).toBe(true);
 });
 
-longTest('a chain of 10,000 and a diamond of 60 levels pass through YAML and one line', () => {
+test('a chain of 10,000 and a diamond of 60 levels pass through YAML and one line', () => {
   for (const graph of [chain(10_000), diamond(60)]) {
     expect(isEqual(fromYAML(toYAML(graph)), graph)).toBe(true);
     expect(isEqual(configFromString(configToString(graph)), graph)).toBe(true);

@@ -13,7 +13,6 @@ import {
   instance,
 } from '../../../src/hparams/index.js';
 import { runs } from '../../faults/campaign.js';
-import { longTest } from '../../longTest.js';
 import { chain, diamond, makeGraph, recipes } from '../randomGraphs.js';
 import { lastWarning, readSvg } from './drawn.js';
 
@@ -105,7 +104,7 @@ test('equal configs, and values that are no configs', async () => {
   });
 });
 
-longTest('a chain of 10,000 and a diamond of 60 levels', () => {
+test('a chain of 10,000 and a diamond of 60 levels', () => {
   const long = chain(10_000);
   const dot = diffToDot(buildDiff(long, chain(9_999)), { old: long });
   expect(dot.length).toBeLessThan(10_000 * 5_000);

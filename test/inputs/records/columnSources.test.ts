@@ -16,7 +16,6 @@ import {
 } from '../../../src/inputs/index.js';
 import { project, temporaryDirectory } from '../../command.js';
 import { runs } from '../../faults/campaign.js';
-import { longTest } from '../../longTest.js';
 
 const directory = temporaryDirectory();
 
@@ -167,44 +166,41 @@ test('columns, splits, a file without rows among others; digests follow the file
   expect((await input.getNext()).x!.data).toEqual(Float32Array.of(0.5, 1.5, 2.5));
 });
 
-longTest(
-  'large files are unpacked once, into the cache; where it cannot be written they are read where they are',
-  () => {
-    vi.stubEnv('XDG_CACHE_HOME', join(directory, 'cache'));
-    const kept = () => readdirSync(join(directory, 'cache', 'luthier', 'records'));
-    const text = 'x'.repeat(2000);
-    const count = 10_000;
-    const numbers = Array.from({ length: count }, (_, n) => n);
-    const columns = { n: numbers, text: numbers.map((n) => `${text}${n * 7919}`) };
-    const path = write('large.parquet', parquet(columns, 3000));
-    const check = (table: RecordTable) => {
-      expect(table.numRecords).toBe(count);
-      for (const i of [9999, 0, 6001]) expect(table.read(i)).toEqual({ n: i, text: columns.text[i] });
-      expect([table.place(6001), table.files.map(({ path }) => path)]).toEqual([`${path}, row 6001`, [path]]);
-      return table.digest;
-    };
-    const first = open(ParquetSource, [path]);
-    const digest = check(first);
-    const [unpacked] = kept();
-    const bytes = readFileSync(path);
-    rmSync(path);
-    expect(check(first)).toBe(digest);
-    first.close();
-    writeFileSync(path, bytes);
-    expect(check(open(ParquetSource, [path]))).toBe(digest);
-    expect(check(open(ParquetSource, [path]))).toBe(digest);
-    expect(kept().filter((name) => name !== unpacked)).toHaveLength(1);
-    expect(open(ParquetSource, [path], { columns: ['n'] }).read(77)).toEqual({ n: 77 });
-    vi.stubEnv('XDG_CACHE_HOME', '/proc/none');
-    expect(check(open(ParquetSource, [path]))).toBe(digest);
-    const cut = write('cut.parquet', damaged(bytes, 1000));
-    vi.stubEnv('XDG_CACHE_HOME', join(directory, 'cache'));
-    const before = kept();
-    expect(() => open(ParquetSource, [cut])).toThrow(`${cut}, row group 0, column 'n' cannot be decoded: `);
-    expect(kept()).toEqual(before);
-    vi.unstubAllEnvs();
-  },
-);
+test('large files are unpacked once, into the cache; where it cannot be written they are read where they are', () => {
+  vi.stubEnv('XDG_CACHE_HOME', join(directory, 'cache'));
+  const kept = () => readdirSync(join(directory, 'cache', 'luthier', 'records'));
+  const text = 'x'.repeat(2000);
+  const count = 10_000;
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  const columns = { n: numbers, text: numbers.map((n) => `${text}${n * 7919}`) };
+  const path = write('large.parquet', parquet(columns, 3000));
+  const check = (table: RecordTable) => {
+    expect(table.numRecords).toBe(count);
+    for (const i of [9999, 0, 6001]) expect(table.read(i)).toEqual({ n: i, text: columns.text[i] });
+    expect([table.place(6001), table.files.map(({ path }) => path)]).toEqual([`${path}, row 6001`, [path]]);
+    return table.digest;
+  };
+  const first = open(ParquetSource, [path]);
+  const digest = check(first);
+  const [unpacked] = kept();
+  const bytes = readFileSync(path);
+  rmSync(path);
+  expect(check(first)).toBe(digest);
+  first.close();
+  writeFileSync(path, bytes);
+  expect(check(open(ParquetSource, [path]))).toBe(digest);
+  expect(check(open(ParquetSource, [path]))).toBe(digest);
+  expect(kept().filter((name) => name !== unpacked)).toHaveLength(1);
+  expect(open(ParquetSource, [path], { columns: ['n'] }).read(77)).toEqual({ n: 77 });
+  vi.stubEnv('XDG_CACHE_HOME', '/proc/none');
+  expect(check(open(ParquetSource, [path]))).toBe(digest);
+  const cut = write('cut.parquet', damaged(bytes, 1000));
+  vi.stubEnv('XDG_CACHE_HOME', join(directory, 'cache'));
+  const before = kept();
+  expect(() => open(ParquetSource, [cut])).toThrow(`${cut}, row group 0, column 'n' cannot be decoded: `);
+  expect(kept()).toEqual(before);
+  vi.unstubAllEnvs();
+});
 
 /** Bytes with some of them replaced. */
 const damaged = (bytes: Uint8Array, at: number): Uint8Array =>
