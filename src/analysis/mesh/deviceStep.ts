@@ -22,7 +22,7 @@ import { partitionedStep, variablesInParts } from '../../programs/index.js';
 import { type Mesh, partsOfRank, type SingleTask, stepNumberSpec } from '../../tasks/index.js';
 import { rowsOf } from '../batchSpecs.js';
 
-/** Costs of the gradients of a device's rows, with the sums over all rows. */
+/** Costs of a step of a device's rows: of its gradients, with the sums over all rows, and the memory of its update, too. */
 export interface DeviceStep {
   /** As the device computes them: of its parts, recomputed ones included. */
   readonly flops: number;

@@ -15,7 +15,7 @@ import type { BatchSpecs } from '../../inputs/index.js';
 import { trainingDataset } from '../../programs/index.js';
 import { UsageError } from '../../system/text/index.js';
 import { Mesh, meshShapes, type SingleTask } from '../../tasks/index.js';
-import { analyze, type TrainingMemory } from '../analyze.js';
+import { analyze } from '../analyze.js';
 import { rankCosts, TooLarge } from './rankCosts.js';
 import { type PlannedDevice, type StepTime, stepTime } from './stepTime.js';
 
@@ -43,9 +43,8 @@ export interface MeshPlan {
   readonly rows: number;
   /** Of the layers that recompute; undefined where there are none. */
   readonly policy: string | undefined;
-  /** Bytes on a device, in all and by part. */
+  /** Bytes on a device. */
   readonly memory: number;
-  readonly parts: TrainingMemory;
   readonly fits: boolean;
   readonly time: StepTime;
   /** Of all devices together. */
@@ -149,7 +148,7 @@ class Planning {
     const peak = mesh.ways() * peakFlops[step.precision]!;
     return {
       ...{ iciMeshShape: shape, dcnMeshShape: slices.length > 0 ? mesh.hp.dcnMeshShape : null },
-      ...{ rows, policy, memory: memory.total, parts: memory, time },
+      ...{ rows, policy, memory: memory.total, time },
       fits: memory.total <= memoryBytes,
       mfu: (rows * this.flopsPerRow) / (peak * time.total),
     };
